@@ -4,7 +4,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <initializer_list>
 #include <iterator>
+#include <utility>
 
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
@@ -51,35 +53,45 @@ enum form_index : uint8_t {
   of_narrow_groups = of_wide_factored,  // without
   of_wide_groups
 };
+constexpr uint32_t steady = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
+constexpr uint32_t exact = steady | BITNET_EXACT_INTEGER;
+constexpr form_listing as_one_scale{BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, exact};
+constexpr form_listing as_factored{BITNET_OP_LINEAR_TERNARY_GROUPED, BITNET_FORMAT_TERNARY2, exact};
+constexpr form_listing as_f16{BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_F16, BITNET_EXACT_RUN,
+                              BITNET_PRECISION_F16};
+constexpr form_listing as_bf16{BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_BF16, BITNET_EXACT_RUN,
+                               BITNET_PRECISION_BF16};
 // Tiled forms, in the order of form_index.
 constexpr tiled_form with_one_scale[] = {
-    {&images[ternary_tiles], "linear_ternary_few", few_tokens},
-    {&images[ternary_tiles], "linear_ternary_many", many_tokens},
-    {&images[ternary_tiles_one], "linear_ternary_tiles_one", one_product},
+    {&images[ternary_tiles], "linear_ternary_few", few_tokens, as_one_scale},
+    {&images[ternary_tiles], "linear_ternary_many", many_tokens, as_one_scale},
+    {&images[ternary_tiles_one], "linear_ternary_tiles_one", one_product, as_one_scale},
 #ifdef BITNET_CUDA_WARP_GROUPS
-    {&images[ternary_warp_groups], "linear_ternary_narrow", narrow_form},
-    {&images[ternary_warp_groups], "linear_ternary_wide", wide_form},
+    {&images[ternary_warp_groups], "linear_ternary_narrow", narrow_form, as_one_scale},
+    {&images[ternary_warp_groups], "linear_ternary_wide", wide_form, as_one_scale},
 #endif
 };
 constexpr tiled_form with_factors[] = {
-    {&images[ternary_groups], "linear_ternary_factored_few", few_factored},
-    {&images[ternary_groups], "linear_ternary_factored_many", many_factored},
-    {&images[ternary_groups_one], "linear_ternary_factored_one", one_factored},
+    {&images[ternary_groups], "linear_ternary_factored_few", few_factored, as_factored},
+    {&images[ternary_groups], "linear_ternary_factored_many", many_factored, as_factored},
+    {&images[ternary_groups_one], "linear_ternary_factored_one", one_factored, as_factored},
 #ifdef BITNET_CUDA_WARP_GROUPS
-    {&images[ternary_warp_groups_factored], "linear_ternary_factored_wide", wide_factored},
+    {&images[ternary_warp_groups_factored], "linear_ternary_factored_wide", wide_factored,
+     as_factored},
 #endif
 };
 // Products that quantise the row.
+constexpr form_listing as_quantising{BITNET_OP_BIT_LINEAR, BITNET_FORMAT_TERNARY2, steady};
 constexpr tiled_form quantising[] = {
-    {&images[ternary_tiles_one], "bit_linear_tiles_one", one_quantised},
+    {&images[ternary_tiles_one], "bit_linear_tiles_one", one_quantised, as_quantising},
 };
 constexpr tiled_form of_f16[] = {
-    {&images[dense_rounded], "linear_dense_rounded_f16_few", few_rounded},
-    {&images[dense_rounded], "linear_dense_rounded_f16_many", many_rounded},
+    {&images[dense_rounded], "linear_dense_rounded_f16_few", few_rounded, as_f16},
+    {&images[dense_rounded], "linear_dense_rounded_f16_many", many_rounded, as_f16},
 };
 constexpr tiled_form of_bf16[] = {
-    {&images[dense_rounded], "linear_dense_rounded_bf16_few", few_rounded},
-    {&images[dense_rounded], "linear_dense_rounded_bf16_many", many_rounded},
+    {&images[dense_rounded], "linear_dense_rounded_bf16_few", few_rounded, as_bf16},
+    {&images[dense_rounded], "linear_dense_rounded_bf16_many", many_rounded, as_bf16},
 };
 
 // Whether a table has its forms at their places of form_index, and a device has room for them.
@@ -103,27 +115,35 @@ constexpr bool built_warp_groups = false;
 #endif
 
 // Whole contexts of many tokens, by the most elements of a head.
+constexpr form_listing as_attention{BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady};
 constexpr tiled_form attention_of_64[] = {
-    {&images[attention_prompts], "attn_prompt_64", prompt_form<64>},
+    {&images[attention_prompts], "attn_prompt_64", prompt_form<64>, as_attention},
 };
 constexpr tiled_form attention_of_128[] = {
-    {&images[attention_prompts], "attn_prompt_128", prompt_form<128>},
+    {&images[attention_prompts], "attn_prompt_128", prompt_form<128>, as_attention},
 };
 constexpr tiled_form attention_of_256[] = {
-    {&images[attention_prompts], "attn_prompt_256", prompt_form<256>},
+    {&images[attention_prompts], "attn_prompt_256", prompt_form<256>, as_attention},
 };
 
 // Few rows, by the elements of a row: at most one_row_most, at most one_row_long.
-constexpr tiled_form norm_of_one[] = {{&images[rows_one], "rms_norm_one", one_row}};
-constexpr tiled_form quant_of_one[] = {{&images[rows_one], "act_quant_one", one_row}};
-constexpr tiled_form norm_quant_of_one[] = {{&images[rows_one], "norm_quant_one", one_row}};
+constexpr form_listing as_norm{BITNET_OP_RMS_NORM, BITNET_FORMAT_NONE, steady};
+constexpr form_listing as_quant{BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, exact};
+constexpr form_listing as_fused_quant{BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady};
+constexpr form_listing as_fused_groups{BITNET_OP_ACT_QUANT_I8_GROUPED, BITNET_FORMAT_NONE, steady};
+constexpr form_listing as_head{BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_NONE, steady};
+constexpr tiled_form norm_of_one[] = {{&images[rows_one], "rms_norm_one", one_row, as_norm}};
+constexpr tiled_form quant_of_one[] = {{&images[rows_one], "act_quant_one", one_row, as_quant}};
+constexpr tiled_form norm_quant_of_one[] = {
+    {&images[rows_one], "norm_quant_one", one_row, as_fused_quant}};
 constexpr tiled_form norm_quant_groups_of_one[] = {
-    {&images[rows_one], "norm_quant_groups_one", one_row}};
+    {&images[rows_one], "norm_quant_groups_one", one_row, as_fused_groups}};
 constexpr tiled_form glu_quant_of_one[] = {
-    {&images[rows_one], "glu_quant_one", one_row},
-    {&images[rows_one], "glu_quant_one_long", one_row},
+    {&images[rows_one], "glu_quant_one", one_row, as_fused_quant},
+    {&images[rows_one], "glu_quant_one_long", one_row, as_fused_quant},
 };
-constexpr tiled_form head_state_of_one[] = {{&images[rows_one], "head_state_one", one_row}};
+constexpr tiled_form head_state_of_one[] = {
+    {&images[rows_one], "head_state_one", one_row, as_head}};
 std::span<const tiled_form> rows_of(gpu::kernel_id id) noexcept {
   switch (id) {
     case gpu::kernel_id::rms_norm:
@@ -151,10 +171,12 @@ std::span<const tiled_form> prompts_of(uint32_t head_dim) noexcept {
 }
 
 // The same with rounded factors, in the order of the bits of rounded_heads_bit().
+constexpr form_listing as_attention_f16{BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, BITNET_EXACT_RUN,
+                                        BITNET_PRECISION_F16};
 constexpr tiled_form rounded_attention[] = {
-    {&images[attention_rounded], "attn_prompt_f16_64", rounded_prompt_form<64>},
-    {&images[attention_rounded], "attn_prompt_f16_128", rounded_prompt_form<128>},
-    {&images[attention_rounded], "attn_prompt_f16_256", rounded_prompt_form<256>},
+    {&images[attention_rounded], "attn_prompt_f16_64", rounded_prompt_form<64>, as_attention_f16},
+    {&images[attention_rounded], "attn_prompt_f16_128", rounded_prompt_form<128>, as_attention_f16},
+    {&images[attention_rounded], "attn_prompt_f16_256", rounded_prompt_form<256>, as_attention_f16},
 };
 std::span<const tiled_form> rounded_prompts_of(uint32_t head_dim) noexcept {
   const uint32_t bit = gpu::rounded_heads_bit(head_dim);
@@ -234,56 +256,25 @@ const image* images_end() noexcept {
 }
 
 std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions) {
-  constexpr uint32_t ternary = BITNET_OP_LINEAR_TERNARY, grouped = BITNET_OP_LINEAR_TERNARY_GROUPED;
-  constexpr uint32_t steady = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
-  constexpr uint32_t exact = steady | BITNET_EXACT_INTEGER;
-  const gpu::kernel_alternative all[] = {
-      {"linear_ternary_few", ternary, BITNET_FORMAT_TERNARY2, exact},
-      {"linear_ternary_many", ternary, BITNET_FORMAT_TERNARY2, exact},
-      {"linear_ternary_narrow", ternary, BITNET_FORMAT_TERNARY2, exact},
-      {"linear_ternary_wide", ternary, BITNET_FORMAT_TERNARY2, exact},
-      {"linear_ternary_tiles_one", ternary, BITNET_FORMAT_TERNARY2, exact},
-      {"bit_linear_tiles_one", BITNET_OP_BIT_LINEAR, BITNET_FORMAT_TERNARY2, steady},
-      {"linear_ternary_factored_few", grouped, BITNET_FORMAT_TERNARY2, exact},
-      {"linear_ternary_factored_many", grouped, BITNET_FORMAT_TERNARY2, exact},
-      {"linear_ternary_factored_one", grouped, BITNET_FORMAT_TERNARY2, exact},
-      {"linear_ternary_factored_wide", grouped, BITNET_FORMAT_TERNARY2, exact},
-      {"round_rows_f16", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_F16, BITNET_EXACT_RUN,
-       BITNET_PRECISION_F16},
-      {"round_rows_bf16", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_BF16, BITNET_EXACT_RUN,
-       BITNET_PRECISION_BF16},
-      {"linear_dense_rounded_f16_few", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_F16, BITNET_EXACT_RUN,
-       BITNET_PRECISION_F16},
-      {"linear_dense_rounded_bf16_few", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_BF16,
-       BITNET_EXACT_RUN, BITNET_PRECISION_BF16},
-      {"linear_dense_rounded_f16_many", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_F16, BITNET_EXACT_RUN,
-       BITNET_PRECISION_F16},
-      {"linear_dense_rounded_bf16_many", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_BF16,
-       BITNET_EXACT_RUN, BITNET_PRECISION_BF16},
-      {"rms_norm_one", BITNET_OP_RMS_NORM, BITNET_FORMAT_NONE, steady},
-      {"act_quant_one", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, exact},
-      {"norm_quant_one", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady},
-      {"norm_quant_groups_one", BITNET_OP_ACT_QUANT_I8_GROUPED, BITNET_FORMAT_NONE, steady},
-      {"glu_quant_one", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady},
-      {"glu_quant_one_long", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady},
-      {"head_state_one", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_NONE, steady},
-      {"delta_rule_64", BITNET_OP_DELTA_RULE, BITNET_FORMAT_NONE, steady},
-      {"delta_rule_128", BITNET_OP_DELTA_RULE, BITNET_FORMAT_NONE, steady},
-      {"attn_prompt_64", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady},
-      {"attn_prompt_128", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady},
-      {"attn_prompt_256", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady},
-      {"attn_prompt_f16_64", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, BITNET_EXACT_RUN,
-       BITNET_PRECISION_F16},
-      {"attn_prompt_f16_128", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, BITNET_EXACT_RUN,
-       BITNET_PRECISION_F16},
-      {"attn_prompt_f16_256", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, BITNET_EXACT_RUN,
-       BITNET_PRECISION_F16},
-  };
   std::vector<gpu::kernel_alternative> out;
-  for (const gpu::kernel_alternative& one : all) {
+  const auto add = [&](std::string name, const form_listing& one) {
     const bool rounds = one.precision != BITNET_PRECISION_F32;
-    if (!rounds || (precisions >> one.precision & 1) != 0) out.push_back(one);
-  }
+    if (!rounds || (precisions >> one.precision & 1) != 0)
+      out.push_back({std::move(name), one.op, one.format, one.exact, one.precision});
+  };
+  const auto add_all = [&](std::initializer_list<std::span<const tiled_form>> tables) {
+    for (const auto all : tables)
+      for (const tiled_form& one : all) add(one.function, one.listing);
+  };
+  add_all({with_one_scale, quantising, with_factors});
+  // Factors are rounded by a kernel of its own.
+  add("round_rows_f16", of_f16[of_few].listing);
+  add("round_rows_bf16", of_bf16[of_few].listing);
+  add_all({of_f16, of_bf16, norm_of_one, quant_of_one, norm_quant_of_one, norm_quant_groups_of_one,
+           glu_quant_of_one, head_state_of_one});
+  for (const char* one : {"delta_rule_64", "delta_rule_128"})
+    add(one, {BITNET_OP_DELTA_RULE, BITNET_FORMAT_NONE, steady});
+  add_all({attention_of_64, attention_of_128, attention_of_256, rounded_attention});
   return out;
 }
 
@@ -293,10 +284,15 @@ forms optional_forms() {
   return out;
 }
 forms forms_by_warp_groups() {
-  return {"linear_ternary_narrow", "linear_ternary_wide", "linear_ternary_factored_wide"};
+  forms out;
+  for (const std::span<const tiled_form> all :
+       {std::span<const tiled_form>(with_one_scale), std::span<const tiled_form>(with_factors)})
+    for (const tiled_form& one : all)
+      if (one.tile.boxes) out.emplace_back(one.function);
+  return out;
 }
 forms forms_by_doubles() {
-  return {"head_state_one"};
+  return {head_state_of_one[0].function};
 }
 
 uint32_t rounded_products_without(const forms& off) noexcept {

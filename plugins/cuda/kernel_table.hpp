@@ -35,11 +35,17 @@ const image* images_end() noexcept;
 
 inline constexpr uint32_t most_attention_rows = 16;  // of a tile, but for those of prompts
 
+// How a form is listed: the members of gpu::kernel_alternative without its name.
+struct form_listing {
+  uint32_t op, format, exact;
+  uint32_t precision = BITNET_PRECISION_F32;
+};
 // A form that computes a tile of rows and tokens with the same bits; most use tensor cores.
 struct tiled_form {
   const image* from;
   const char* function;
   tile_form tile;
+  form_listing listing;
 };
 using gpu::forms;
 // Every form that plans can do without, so that each can be switched off: another form replaces it,
