@@ -77,6 +77,8 @@ bitnet_status planner::add(const bitnet_op& op, const fusion& f) {
   }
 }
 
+// Parameters of a part of a matrix, of a range of tokens and of the pool are 0 in a plan:
+// params_for() in program.cpp sets them when the program is bound.
 bitnet_status planner::embed_gather(const bitnet_op& op) {
   node n = start(kernel_id::embed_gather, op, op.outputs[0], grid::threads, width(op.outputs[0]));
   n.spec.constants[1] = n.weight->view.format;
@@ -84,12 +86,12 @@ bitnet_status planner::embed_gather(const bitnet_op& op) {
   // Without scales the kernel does not read this binding: any buffer will do.
   const source scales = n.weight->scales.bytes != 0 ? source::scales : source::tokens;
   n.operands = {{source::tokens}, {source::matrix}, {scales}, writes(op.outputs[0])};
-  n.params = embed_gather_params{n.rows,
-                                 width32(op.outputs[0]),
-                                 static_cast<uint32_t>(n.weight->words),
-                                 0,
-                                 0,
-                                 static_cast<uint32_t>(n.weight->view.scale_group)};
+  n.params = embed_gather_params{.rows = n.rows,
+                                 .k = width32(op.outputs[0]),
+                                 .row_words = static_cast<uint32_t>(n.weight->words),
+                                 .first_row = 0,
+                                 .n_rows = 0,
+                                 .scale_group = static_cast<uint32_t>(n.weight->view.scale_group)};
   return push(std::move(n));
 }
 
@@ -109,7 +111,7 @@ bitnet_status planner::act_quant(const bitnet_op& op, const fusion& f) {
     const operand weight = norm ? operand{source::vector} : reads(up);
     n.operands = {reads(activation.inputs[0]), reads(up),      weight,
                   writes(mul.outputs[0]),      writes(out[0]), writes(out[1])};
-    n.params = glu_quant_params{n.rows, k, norm ? norm->floats[0] : 0.0f};
+    n.params = glu_quant_params{.rows = n.rows, .k = k, .eps = norm ? norm->floats[0] : 0.0f};
     return push(std::move(n));
   }
   if (norm) {
@@ -147,14 +149,14 @@ bitnet_status planner::linear_ternary(const bitnet_op& op, uint32_t residual, ui
                 {source::scales},
                 reads(residual == BITNET_NONE ? op.inputs[1] : residual),
                 writes(result)};
-  n.params = linear_ternary_params{n.rows,
-                                   static_cast<uint32_t>(w.k),
-                                   static_cast<uint32_t>(w.m),
-                                   static_cast<uint32_t>(n.weight->words),
-                                   0,
-                                   0,
-                                   static_cast<uint32_t>(w.scale_group),
-                                   residual == BITNET_NONE ? 0u : 1u};
+  n.params = linear_ternary_params{.rows = n.rows,
+                                   .k = static_cast<uint32_t>(w.k),
+                                   .m = static_cast<uint32_t>(w.m),
+                                   .row_words = static_cast<uint32_t>(n.weight->words),
+                                   .first_row = 0,
+                                   .n_rows = 0,
+                                   .scale_group = static_cast<uint32_t>(w.scale_group),
+                                   .add = residual == BITNET_NONE ? 0u : 1u};
   return push(std::move(n));
 }
 
@@ -184,14 +186,14 @@ bitnet_status planner::bit_linear(const bitnet_op& op, uint64_t quant, uint32_t 
                 {source::scales},
                 reads(residual == BITNET_NONE ? x : residual),
                 writes(result)};
-  n.params = bit_linear_params{n.rows,
-                               static_cast<uint32_t>(w.k),
-                               static_cast<uint32_t>(w.m),
-                               static_cast<uint32_t>(n.weight->words),
-                               0,
-                               0,
-                               residual == BITNET_NONE ? 0u : 1u,
-                               norm ? norm->floats[0] : 0.0f};
+  n.params = bit_linear_params{.rows = n.rows,
+                               .k = static_cast<uint32_t>(w.k),
+                               .m = static_cast<uint32_t>(w.m),
+                               .row_words = static_cast<uint32_t>(n.weight->words),
+                               .first_row = 0,
+                               .n_rows = 0,
+                               .add = residual == BITNET_NONE ? 0u : 1u,
+                               .eps = norm ? norm->floats[0] : 0.0f};
   return push(std::move(n));
 }
 
@@ -201,12 +203,12 @@ bitnet_status planner::linear_dense(const bitnet_op& op) {
   n.spec.constants[1] = tiles_.lanes;
   n.spec.constants[3] = w.format;
   n.operands = {reads(op.inputs[0]), {source::matrix}, writes(op.outputs[0])};
-  n.params = linear_dense_params{n.rows,
-                                 static_cast<uint32_t>(w.k),
-                                 static_cast<uint32_t>(w.m),
-                                 static_cast<uint32_t>(n.weight->words),
-                                 0,
-                                 0};
+  n.params = linear_dense_params{.rows = n.rows,
+                                 .k = static_cast<uint32_t>(w.k),
+                                 .m = static_cast<uint32_t>(w.m),
+                                 .row_words = static_cast<uint32_t>(n.weight->words),
+                                 .first_row = 0,
+                                 .n_rows = 0};
   if (n.weight->copy && makes_logits(op.outputs[0])) {
     n.of = logits::all;
     top_head(op, n);
@@ -236,7 +238,8 @@ void planner::round_many(const bitnet_op& op, node& plain) {
   product.spec.id = kernel_id::linear_dense_rounded;
   product.operands[0] = {source::rounded, at};
   const auto& p = std::get<linear_dense_params>(plain.params);
-  product.params = linear_dense_rounded_params{p.rows, p.k, p.m, p.row_words, 0, 0};
+  product.params = linear_dense_rounded_params{
+      .rows = p.rows, .k = p.k, .m = p.m, .row_words = p.row_words, .first_row = 0, .n_rows = 0};
   for (node* one : {&first, &product}) {
     one->name = name;
     one->of = plain.of;
@@ -295,8 +298,12 @@ bitnet_status planner::kv_write(const bitnet_op& op, const fusion& f) {
                 rope ? operand{source::rotations, rotations_of(*rope, pairs)} : reads(k),
                 {source::keys, layer, true},
                 {source::values, layer, true}};
-  const bool neox = rope && rope->ints[3] == BITNET_ROPE_NEOX;
-  n.params = kv_write_params{n.rows, 0, 0, 0, pairs, neox ? 1u : 0u};
+  n.params = kv_write_params{.rows = n.rows,
+                             .n_kv_heads = 0,
+                             .head_dim = 0,
+                             .block_tokens = 0,
+                             .pairs = pairs,
+                             .neox = rope && rope->ints[3] == BITNET_ROPE_NEOX ? 1u : 0u};
   n.not_of_one_row = f.in_attention;
   return push(std::move(n));
 }
@@ -317,8 +324,14 @@ bitnet_status planner::attention(const bitnet_op& op, const fusion& f) {
   n.operands = {reads(op.inputs[0]),    {source::positions},   {source::sequences},
                 {source::block_tables}, {source::keys, layer}, {source::values, layer},
                 writes(op.outputs[0])};
-  const auto window = static_cast<uint32_t>(op.ints[4]);
-  n.params = attn_paged_params{n.rows, heads, kv, head_dim, 0, 0, op.floats[0], window};
+  n.params = attn_paged_params{.rows = n.rows,
+                               .n_heads = heads,
+                               .n_kv_heads = kv,
+                               .head_dim = head_dim,
+                               .block_tokens = 0,
+                               .max_blocks = 0,
+                               .scale = op.floats[0],
+                               .window = static_cast<uint32_t>(op.ints[4])};
   return push(std::move(n));
 }
 
@@ -336,7 +349,15 @@ bitnet_status planner::attention_by_tiles(const bitnet_op& op, const fusion& f) 
   whole.operands = {reads(op.inputs[0]),    {source::positions},   {source::sequences},
                     {source::block_tables}, {source::keys, layer}, {source::values, layer},
                     writes(op.outputs[0])};
-  whole.params = attn_tiles_params{whole.rows, heads, kv, head_dim, 0, 0, op.floats[0], window, 0};
+  whole.params = attn_tiles_params{.rows = whole.rows,
+                                   .n_heads = heads,
+                                   .n_kv_heads = kv,
+                                   .head_dim = head_dim,
+                                   .block_tokens = 0,
+                                   .max_blocks = 0,
+                                   .scale = op.floats[0],
+                                   .window = window,
+                                   .parts = 0};
   round_prompts(whole);
   const std::string parts_name = attention_parts_name(device_.name);
   if (device_.is_disabled(parts_name)) {
@@ -419,20 +440,20 @@ node planner::attention_of_token(const bitnet_op& op, const fusion& f, const nod
                 cut.operands.back(),
                 {source::tickets, 0, true},
                 writes(op.outputs[0])};
-  n.params = attn_token_params{n.rows,
-                               of_tile.n_heads,
-                               of_tile.n_kv_heads,
-                               of_tile.head_dim,
-                               0,
-                               0,
-                               of_tile.scale,
-                               of_tile.window,
-                               0,
-                               pairs,
-                               q.ints[3] == BITNET_ROPE_NEOX ? 1u : 0u,
-                               norms ? 1u : 0u,
-                               norms ? first_q.floats[0] : 0.0f,
-                               norms ? first_k.floats[0] : 0.0f};
+  n.params = attn_token_params{.rows = n.rows,
+                               .n_heads = of_tile.n_heads,
+                               .n_kv_heads = of_tile.n_kv_heads,
+                               .head_dim = of_tile.head_dim,
+                               .block_tokens = 0,
+                               .max_blocks = 0,
+                               .scale = of_tile.scale,
+                               .window = of_tile.window,
+                               .parts = 0,
+                               .pairs = pairs,
+                               .neox = q.ints[3] == BITNET_ROPE_NEOX ? 1u : 0u,
+                               .norms = norms ? 1u : 0u,
+                               .eps_of_q = norms ? first_q.floats[0] : 0.0f,
+                               .eps_of_k = norms ? first_k.floats[0] : 0.0f};
   out_.tickets = std::max(out_.tickets, of_tile.n_kv_heads);
   return n;
 }

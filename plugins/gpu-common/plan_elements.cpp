@@ -119,7 +119,13 @@ bitnet_status planner::hadamard(const bitnet_op& op) {
     const operand weight = before || after ? operand{source::vector} : reads(read);
     n.operands = {reads(read), weight, writes(op.outputs[0])};
     const double size = to == block ? 1 / std::sqrt(static_cast<double>(block)) : 1;
-    n.params = hadamard_params{n.rows, k, from, to, before, after, static_cast<float>(size)};
+    n.params = hadamard_params{.rows = n.rows,
+                               .k = k,
+                               .from = from,
+                               .to = to,
+                               .before = before,
+                               .after = after,
+                               .scale = static_cast<float>(size)};
     out_.nodes.push_back(std::move(n));
     from = to;
     read = op.outputs[0];
@@ -148,8 +154,14 @@ bitnet_status planner::columns(const bitnet_op& op) {
   node n = start(kernel_id::columns, op, op.outputs[0], grid::threads, width(op.outputs[0]));
   n.operands = {reads(op.inputs[0]), writes(op.outputs[0])};
   const auto at = [&](uint64_t i) { return static_cast<uint32_t>(op.ints[i]); };
-  n.params = columns_params{
-      n.rows, width32(op.inputs[0]), width32(op.outputs[0]), at(0), at(1), at(2), at(3), at(5)};
+  n.params = columns_params{.rows = n.rows,
+                            .k = width32(op.inputs[0]),
+                            .m = width32(op.outputs[0]),
+                            .part = at(0),
+                            .first = at(1),
+                            .inner = at(2),
+                            .inner_stride = at(3),
+                            .outer_stride = at(5)};
   return push(std::move(n));
 }
 
@@ -161,7 +173,12 @@ bitnet_status planner::short_conv(const bitnet_op& op) {
                 {source::sequences},  {source::states}, {source::state, 0, true},
                 writes(op.outputs[0])};
   const auto element = static_cast<uint32_t>(op.ints[0]);
-  n.params = short_conv_params{n.rows, width32(op.inputs[0]), element, 0, 0, 0};
+  n.params = short_conv_params{.rows = n.rows,
+                               .k = width32(op.inputs[0]),
+                               .element = element,
+                               .state_words = 0,
+                               .first = 0,
+                               .last = 0};
   return push(std::move(n));
 }
 
@@ -190,8 +207,18 @@ bitnet_status planner::delta_rule(const bitnet_op& op) {
                 {source::sequences},  {source::states},    {source::state, 0, true},
                 writes(op.outputs[0])};
   const uint32_t turns = op.ints[5] == BITNET_DELTA_TURNS ? 1 : 0;
-  n.params = delta_rule_params{n.rows,       at(0),        0, at(1), heads, d_v, turns, tiles,
-                               op.floats[0], op.floats[1], 0, 0};
+  n.params = delta_rule_params{.rows = n.rows,
+                               .element = at(0),
+                               .state_words = 0,
+                               .n_k = at(1),
+                               .n_v = heads,
+                               .d_v = d_v,
+                               .turns = turns,
+                               .tiles = tiles,
+                               .scale = op.floats[0],
+                               .eps = op.floats[1],
+                               .first = 0,
+                               .last = 0};
   return push(std::move(n));
 }
 

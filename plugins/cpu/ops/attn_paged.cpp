@@ -55,9 +55,17 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
   float* y = c.output<float>(0) + at;
 
   each_run(step, t, window, [&](uint64_t first, uint64_t slot, uint64_t n, uint64_t next) {
-    isa.dense({static_cast<uint32_t>(kv_format_of(kv.dtype_k)), kv.k(layer, slot, kv_head),
-               kv.k_bytes, q, head_dim, scores + first, context, head_dim, n, group,
-               kv.k(layer, next, kv_head)});
+    isa.dense({.format = static_cast<uint32_t>(kv_format_of(kv.dtype_k)),
+               .w = kv.k(layer, slot, kv_head),
+               .w_stride = kv.k_bytes,
+               .x = q,
+               .x_stride = head_dim,
+               .y = scores + first,
+               .y_stride = context,
+               .k = head_dim,
+               .rows = n,
+               .tokens = group,
+               .next = kv.k(layer, next, kv_head)});
   });
   constexpr uint64_t together = 16;  // heads whose sums are kept
   for (uint64_t h = 0; h < group; h += together) {
@@ -68,9 +76,17 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
     float* out = y + h * head_dim;
     std::fill(out, out + heads * head_dim, 0.0f);
     each_run(step, t, window, [&](uint64_t first, uint64_t slot, uint64_t n, uint64_t next) {
-      isa.weighted_sum({kv_format_of(kv.dtype_v), kv.v(layer, slot, kv_head), kv.v_bytes,
-                        scores + h * context + first, context, out, head_dim, n, head_dim, heads,
-                        kv.v(layer, next, kv_head)});
+      isa.weighted_sum({.format = kv_format_of(kv.dtype_v),
+                        .v = kv.v(layer, slot, kv_head),
+                        .v_stride = kv.v_bytes,
+                        .p = scores + h * context + first,
+                        .p_stride = context,
+                        .y = out,
+                        .y_stride = head_dim,
+                        .rows = n,
+                        .width = head_dim,
+                        .heads = heads,
+                        .next = kv.v(layer, next, kv_head)});
     });
     for (uint64_t i = 0; i < heads; ++i)
       for (uint64_t d = 0; d < head_dim; ++d) out[i * head_dim + d] /= sums[i];

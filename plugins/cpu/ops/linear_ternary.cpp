@@ -47,8 +47,16 @@ void multiply_rows(const rows_in_memory& all, const sdk::weight& w, const int8_t
     const uint64_t n = std::min(tile_rows, last - r0);
     for (uint64_t t0 = 0; t0 < tokens; t0 += tile_tokens) {
       const uint64_t n_tokens = std::min(tile_tokens, tokens - t0);
-      all.kernel({all.data + r0 * all.stride, all.stride, q + t0 * w.k, w.k, sums, tile_rows, w.k,
-                  n, n_tokens, tuned.ahead});
+      all.kernel({.w = all.data + r0 * all.stride,
+                  .w_stride = all.stride,
+                  .q = q + t0 * w.k,
+                  .q_stride = w.k,
+                  .sums = sums,
+                  .sums_stride = tile_rows,
+                  .k = w.k,
+                  .rows = n,
+                  .tokens = n_tokens,
+                  .ahead = tuned.ahead});
       for (uint64_t t = 0; t < n_tokens; ++t) {
         float* out = y + (t0 + t) * w.m + r0;
         const int32_t* sum = sums + t * tile_rows;
