@@ -335,7 +335,7 @@ bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out)
   out.function = gpu::row_of(plain.id).name;
   out.shared_bytes = static_cast<uint32_t>(shared);
   if (!add_form(plain, off, out.function)) return false;
-  out.joins = out.function == "bit_linear" || out.function == "linear_ternary_1";
+  out.joins = gpu::joins(out.function);
   const auto take = [&](std::span<const tiled_form> all) {
     out.tiled = all.data();
     out.tiled_count = static_cast<uint32_t>(all.size());

@@ -127,6 +127,10 @@ bool add_selected(const kernel_spec& spec, std::string& name) {
   }
 }
 
+bool joins(std::string_view function) noexcept {
+  return function == "linear_ternary_1" || function == "bit_linear";
+}
+
 void set_simt_facts(facts& about) noexcept {
   capabilities& can = about.capabilities;
   can.binding_alignment = 16;  // bytes that a thread reads at once

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "driver.hpp"
 #include "kernels.hpp"
@@ -31,6 +32,8 @@ inline constexpr uint64_t most_gathered_rotations = uint64_t{4} << 20;
 // Adds to a kernel's name what its specification selects, but for kernels of attention and of
 // states. False for a format that no kernel has.
 bool add_selected(const kernel_spec& spec, std::string& name);
+// Whether several launches of a function in simt/ can be one: it is a BITNET_KERNEL_JOINED.
+bool joins(std::string_view function) noexcept;
 // Sets the capabilities and quirks that are the kernels', whatever the device.
 void set_simt_facts(facts& about) noexcept;
 // Words of dynamic shared memory of a work group.

@@ -113,7 +113,7 @@ bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out)
   out.function = gpu::row_of(spec.id).name;
   out.shared_bytes = static_cast<uint32_t>(shared);
   if (!add_form(spec, off, out)) return false;
-  out.joins = out.function == "bit_linear" || out.function == "linear_ternary_1";
+  out.joins = gpu::joins(out.function);
   return true;
 }
 

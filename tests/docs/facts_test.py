@@ -406,6 +406,16 @@ class Facts(unittest.TestCase):
         self.assertEqual({*of_all, *of_some} - used("plugins/gpu-common"), set(), "no plan has it")
         self.assertEqual(set(of_all) - used("tests/opencl"), set(), "no test in tests/opencl runs it alone")
 
+    def test_kernels_that_join(self):
+        """The host launches the kernels together that are written for it."""
+        if not (ROOT / "plugins/gpu-common").is_dir():
+            self.skipTest("plugins/gpu-common is not in this tree")
+        joined = {name for path in sorted((ROOT / "plugins/gpu-common/simt").glob("*.cu"))
+                  for name in re.findall(r"^BITNET_KERNEL_JOINED\((\w+),", path.read_text(encoding="utf-8"), re.MULTILINE)}
+        body = re.search(r"^bool joins\(.*?^}", text("plugins/gpu-common/simt_kernels.cpp"), re.MULTILINE | re.DOTALL).group()
+        self.assertTrue(joined)
+        self.assertEqual(set(re.findall(r'"(\w+)"', body)), joined)
+
     def test_numbers_of_the_contract(self):
         """Kernels in the languages of GPUs, which cannot include the contract, have its numbers."""
         contract = text("abi/include/bitnet/abi/tensor.h") + text("abi/include/bitnet/abi/ops.h")
