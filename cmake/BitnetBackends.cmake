@@ -5,8 +5,8 @@
 set(BITNET_BACKENDS all CACHE STRING
     "Backends that are built: names such as cpu;vulkan, gpu (every backend for GPUs), all or none")
 
-# bitnet_known_backends(<names> <for GPUs>): the backends in plugins/. The list for GPUs leaves metal out, as
-# bitnet-rs does (its ADR-006): only its own name selects it.
+# bitnet_known_backends(<names> <for GPUs>): the backends in plugins/. The list for GPUs leaves out a backend whose
+# manifest has `by_name_only: true` (docs/adr/0051).
 function(bitnet_known_backends all gpu)
   file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/plugins/*/CMakeLists.txt)
   set(names)
@@ -19,7 +19,8 @@ function(bitnet_known_backends all gpu)
     endif()
     list(APPEND names ${name})
     file(STRINGS ${folder}/${name}.yaml class REGEX "^class: *gpu( |$)")
-    if(class AND NOT name STREQUAL "metal")
+    file(STRINGS ${folder}/${name}.yaml by_name_only REGEX "^by_name_only: *true( |$)")
+    if(class AND NOT by_name_only)
       list(APPEND of_gpus ${name})
     endif()
   endforeach()

@@ -18,13 +18,14 @@ include(BitnetBackend)
 include(BitnetBackends)
 bitnet_add_plugins()
 """
-# folder, class in its manifest, what its CMakeLists.txt does
+# folder, class and further lines of its manifest, what its CMakeLists.txt does
 PLUGINS = [
     ("cpu", "cpu", "present"),
     ("gamma", "gpu", "present"),
     ("lacking", "gpu       # as a manifest may go on", "lacks"),
-    ("metal", "gpu", "present"),
     ("other", "gpus", "present"),
+    ("rare", "gpu\nby_name_only: true   # not among those of gpu", "present"),
+    ("ready", "gpu\nby_name_only: false", "present"),
     ("shared", None, "present"),  # no backend: no manifest
 ]
 WORDS = {
@@ -33,19 +34,19 @@ WORDS = {
 }
 # BITNET_BACKENDS, what is added, why
 CHOICES = [
-    (None, "cpu gamma metal other shared", "all is the default"),
-    ("all", "cpu gamma metal other shared", "all, metal too"),
+    (None, "cpu gamma other rare ready shared", "all is the default"),
+    ("all", "cpu gamma other rare ready shared", "all has every backend, by_name_only too"),
     ("none", "shared", "a core by itself, as its package is"),
     ("cpu", "cpu shared", "one by its name"),
     ("cpu;gamma", "cpu gamma shared", "two"),
     ("gamma;cpu;gamma", "cpu gamma shared", "twice is once, in any order"),
-    ("gpu", "gamma shared", "the umbrella has no metal, no cpu and none of another class"),
-    ("gpu;metal", "gamma metal shared", "which comes by its name"),
-    ("cpu;gpu", "cpu gamma shared", "the umbrella beside a name"),
+    ("gpu", "gamma ready shared", "no cpu, none of another class, and none that is by_name_only"),
+    ("gpu;rare", "gamma rare ready shared", "a backend that is by_name_only has its name"),
+    ("cpu;gpu", "cpu gamma ready shared", "gpu beside a name"),
 ]
 # BITNET_BACKENDS, what is said, why
 REJECTED = [
-    ("rocm", ("names 'rocm'", "cpu, gamma, lacking, metal, other", "gpu or all, or none alone"), "no such folder"),
+    ("rocm", ("names 'rocm'", "cpu, gamma, lacking, other, rare, ready", "gpu or all, or none alone"), "no such folder"),
     ("cpu;Gamma", ("names 'Gamma'",), "names are those of folders, case too"),
     ("cpu,gamma", ("names 'cpu,gamma'", "with ; between them"), "the usual slip"),
     ("shared", ("names 'shared'",), "no manifest, so no backend"),
@@ -53,7 +54,7 @@ REJECTED = [
     ("", ("is empty; none is the word",), "an unset variable of a script"),
     ("lacking", ("lacking was asked for by name and cannot be built: a compiler is needed", "leave lacking out"),
      "a name is a demand"),
-    ("all;lacking", ("lacking was asked for by name",), "beside an umbrella, too"),
+    ("all;lacking", ("lacking was asked for by name",), "beside all, too"),
 ]
 # VERSION in CMake, the manifest's line, what is said or None
 VERSIONS = [

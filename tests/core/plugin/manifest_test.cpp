@@ -220,6 +220,18 @@ const row rows[] = {
      {{"aliases", "fine"}},
      code::manifest_field,
      {"'aliases' must be a list"}},
+    {"a flag that is another word",
+     {{"by_name_only", "yes"}},
+     code::manifest_field,
+     {"'by_name_only' must be true or false, found 'yes'"}},
+    {"a flag in quotes is text",
+     {{"by_name_only", "\"true\""}},
+     code::manifest_field,
+     {"'by_name_only' must be true or false"}},
+    {"a flag that is a list",
+     {{"by_name_only", "[true]"}},
+     code::manifest_field,
+     {"'by_name_only' must be true or false, found a list"}},
     {"a conflict that is no name", {{"conflicts", "['a b']"}}, code::manifest_field, {"'a b'"}},
     {"conflicts that are a word",
      {{"conflicts", "fine"}},
@@ -290,6 +302,7 @@ TEST(manifest, fields_arrive) {
                                     {"class", "npu"},
                                     {"url", "https://example.org"},
                                     {"priority", "60"},
+                                    {"by_name_only", "true"},
                                     {"aliases", "[second, the.same]"},
                                     {"conflicts", "[third]"},
                                     {"requires",
@@ -315,6 +328,7 @@ TEST(manifest, fields_arrive) {
   EXPECT_EQ(m->abi_max, 4U);
   EXPECT_EQ(m->device_class, BITNET_DEVICE_NPU);
   EXPECT_EQ(m->priority, 60);
+  EXPECT_TRUE(m->by_name_only);
   EXPECT_EQ(m->probe_timeout_ms, 100U);
   EXPECT_EQ(m->aliases, (std::vector<std::string>{"second", "the.same"}));
   EXPECT_EQ(m->conflicts, (std::vector<std::string>{"third"}));

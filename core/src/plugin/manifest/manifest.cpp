@@ -67,6 +67,16 @@ class fields {
     return value;
   }
 
+  // An optional true or false.
+  bool flag(std::string_view key) {
+    const yaml_node* node = take(key, false);
+    if (node == nullptr) return false;
+    const bool plain = node->kind == yaml_node::kind_type::scalar && !node->quoted;
+    if (!plain || (node->text != "true" && node->text != "false"))
+      blame(*node, key, fmt::format("must be true or false, found {}", kind_of(*node)));
+    return node->text == "true";
+  }
+
   const yaml_node* map(std::string_view key, bool required) {
     const yaml_node* node = take(key, required);
     if (node == nullptr || node->kind == yaml_node::kind_type::map) return node;
@@ -398,6 +408,7 @@ checked<manifest> parse_manifest(const std::string& text, const std::string& whe
   read_class(top, out);
   read_abi(top, where, out);
   out.priority = top.number<int32_t>("priority", -1000, 1000, 50);
+  out.by_name_only = top.flag("by_name_only");
   read_requires(top, where, out);
   read_probe(top, where, out);
   read_aliases(top, out);

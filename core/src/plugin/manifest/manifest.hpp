@@ -11,6 +11,7 @@
 //   abi: {major: 0, min: 1, max: 1}
 //   class: cpu                cpu, gpu, npu or other
 //   priority: 50              optional; orders backends of one class, higher first
+//   by_name_only: false       optional; true: BITNET_BACKENDS=gpu of the build leaves it out
 //   sha256: <64 hexadecimal digits>     optional: of the library
 //   aliases: [other]          optional: further names that a request may use
 //   conflicts: [third]        optional: backends that one process cannot have loaded beside it
@@ -65,6 +66,7 @@ struct manifest {
   uint32_t abi_major = 0, abi_min = 0, abi_max = 0;
   uint32_t device_class = 0;  // BITNET_DEVICE_*
   int32_t priority = 50;
+  bool by_name_only = false;           // read by cmake/BitnetBackends.cmake; nothing here uses it
   uint32_t probe_timeout_ms = 60'000;  // for listing and for self-test, each
   std::vector<std::string> aliases;
   std::vector<std::string> conflicts;
