@@ -53,7 +53,7 @@ std::string json_of(const bitnet::reload::outcome& done) {
   if (!done.version.empty()) out["version"] = done.version;
   if (!done.former_version.empty()) out["former_version"] = done.former_version;
   if (done.changed) {
-    if (done.generation != 0) out["generation"] = done.generation;
+    if (done.copy_number != 0) out["generation"] = done.copy_number;
     out["models"] = done.models;
     out["sessions"] = {{"moving", done.sessions.offered}, {"staying", done.sessions.staying}};
     if (done.verified.compared)

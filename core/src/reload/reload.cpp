@@ -159,7 +159,7 @@ class procedure {
     }
     out_.changed = true;
     if (selected_) house_.selected = taken_;
-    if (taken_) out_.generation = house_.copies.serve(*taken_);
+    if (taken_) out_.copy_number = house_.copies.serve(*taken_);
     const std::string why = fmt::format("reload of {}", backend_);
     for (watched_engine& r : replacements_) {
       const auto moved =

@@ -43,7 +43,7 @@ struct outcome {
   std::string reason;  // why nothing changed
   std::string build_id, former_build_id;
   std::string version, former_version;
-  uint32_t generation = 0;
+  uint32_t copy_number = 0;  // of the new copy; 0: the backend was not in use
   uint32_t models = 0;  // models whose weights it got
   engine::model_engines::moved sessions;
   comparison verified;

@@ -171,7 +171,7 @@ class chat {
       in_.out.line(selection_line(all_.runtime.get()));
       for (const loaded_copy& copy : loaded_copies(all_.runtime.get()))
         in_.out.line(
-            fmt::format("{} generation {} {}{}", copy.backend, copy.generation, copy.state,
+            fmt::format("{} generation {} {}{}", copy.backend, copy.number, copy.state,
                         copy.build_id.empty() ? "" : fmt::format(", build id {}", copy.build_id)));
       return {};
     }

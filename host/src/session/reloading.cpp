@@ -65,12 +65,12 @@ std::vector<loaded_copy> loaded_copies(bitnet_runtime* runtime) {
   const auto report = runtime_report(runtime);
   if (!report) return out;
   for (const auto& b : report->value("backends", nlohmann::json::array())) {
-    for (const auto& g : b.value("generations", nlohmann::json::array())) {
-      const std::string state = g.value("state", "");
+    for (const auto& copy : b.value("generations", nlohmann::json::array())) {
+      const std::string state = copy.value("state", "");
       if (state != "active" && state != "draining" && state != "retired") continue;
       out.push_back({b.value("name", ""), b.value("library", ""), b.value("manifest", ""), state,
-                     g.value("build_id", ""), b.value("library_named", b.value("library", "")),
-                     g.value("number", 0U)});
+                     copy.value("build_id", ""), b.value("library_named", b.value("library", "")),
+                     copy.value("number", 0U)});
     }
   }
   return out;

@@ -19,7 +19,7 @@ namespace bitnet::host {
 struct loaded_copy {
   std::string backend, library, manifest, state, build_id;
   std::string named;  // the library's path as its manifest has it, links unresolved
-  uint32_t generation = 0;
+  uint32_t number = 0;  // from 1; "generation" in the report
 };
 [[nodiscard]] std::vector<loaded_copy> loaded_copies(bitnet_runtime* runtime);
 

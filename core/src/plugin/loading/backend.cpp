@@ -45,7 +45,7 @@ const bitnet_interface_header* no_interface(bitnet_backend*, bitnet_str, uint32_
   return nullptr;
 }
 
-uint32_t next_generation(const std::string& name) {
+uint32_t next_copy_number(const std::string& name) {
   static std::mutex mutex;
   static std::map<std::string, uint32_t> counts;
   const std::scoped_lock lock(mutex);
@@ -268,7 +268,7 @@ checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::st
   request.purpose = purpose;
   request.abi_minor_min = oldest_minor;
   request.abi_minor_max = BITNET_ABI_MINOR;
-  request.generation = next_generation(expected_name);
+  request.generation = next_copy_number(expected_name);
   request.n_params = static_cast<uint32_t>(params.size());
   request.params = params.data();
 
