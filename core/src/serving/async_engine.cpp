@@ -155,10 +155,7 @@ result<std::unique_ptr<schedule::step_runner>> async_engine::recover(const failu
       move_to(**runner, why.message, left.get());
       return std::unique_ptr<schedule::step_runner>(std::move(*runner));
     }
-    const bitnet_status status = runner.error().status;
-    if (status != BITNET_DEVICE_LOST && status != BITNET_CONTEXT_POISONED &&
-        status != BITNET_TIMEOUT)
-      return std::unexpected(std::move(runner.error()));
+    if (!is_loss(runner.error().status)) return std::unexpected(std::move(runner.error()));
     lost = std::move(*other);
     why = std::move(runner.error());
   }
