@@ -12,12 +12,15 @@ TEST_F(http_server, notifies_the_handler_when_the_client_is_gone) {
   } ends[] = {{"FIN", [](raw_client& c) { c.close(); }},
               {"RST", [](raw_client& c) { c.reset(); }},
               {"half-close", [](raw_client& c) { c.shut_down_sending(); }}};
+  // Grows when a handler of either path runs.
+  const auto n_begun = [&] { return static_cast<std::size_t>(n_waiting_) + n_streamed_; };
   for (const char* path : {"/wait", "/pour"})
     for (const auto& row : ends) {
       const int before = n_gone_;
+      const std::size_t begun = n_begun();
       raw_client client(port_);
       client.send(std::string("GET ") + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
-      std::this_thread::sleep_for(50ms);
+      EXPECT_TRUE(becomes([&] { return n_begun() > begun; })) << path << " " << row.why;
       row.end(client);
       EXPECT_TRUE(becomes([&] { return n_gone_ == before + 1; })) << path << " " << row.why;
     }
@@ -58,7 +61,7 @@ TEST_F(http_server, a_slow_client_keeps_no_other_one_waiting) {
   start(with(small_limits()));
   raw_client slow(port_), other(port_);
   slow.send("GET /pour HTTP/1.1\r\nHost: x\r\n\r\n");
-  std::this_thread::sleep_for(50ms);
+  EXPECT_TRUE(becomes([&] { return n_streamed_ > 0; }));
   other.send(get_hello);
   EXPECT_TRUE(other.read_answer().ends_with("hello a"));
 }

@@ -225,6 +225,8 @@ class gate {
  public:
   void operator()(const log_line& line) {
     std::unique_lock lock(guard_);
+    is_reached_ = true;
+    reached_.notify_all();
     opened_.wait(lock, [this] { return is_open_; });
     texts_.push_back(line.text);
   }
@@ -233,6 +235,11 @@ class gate {
     is_open_ = true;
     opened_.notify_all();
   }
+  // Waits until the first line has come, at most 10 s.
+  bool is_reached() {
+    std::unique_lock lock(guard_);
+    return reached_.wait_for(lock, std::chrono::seconds(10), [this] { return is_reached_; });
+  }
   std::vector<std::string> texts() {
     const std::lock_guard lock(guard_);
     return texts_;
@@ -240,8 +247,8 @@ class gate {
 
  private:
   std::mutex guard_;
-  std::condition_variable opened_;
-  bool is_open_ = false;
+  std::condition_variable opened_, reached_;
+  bool is_open_ = false, is_reached_ = false;
   std::vector<std::string> texts_;
 };
 
@@ -258,7 +265,7 @@ TEST(log_queue, drops_the_oldest_and_reports_how_many) {
   const uint64_t before = n_log_lines_dropped();
   const auto to = queue_to(place, {.lines = 8});
   to->add({.text = "first"});
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the thread has it
+  ASSERT_TRUE(place->is_reached()) << "the thread did not take the first line";
   for (int i = 0; i < 1000; ++i) to->add({.text = std::to_string(i)});
   EXPECT_EQ(n_log_lines_dropped() - before, 992U);
   place->open();
@@ -285,15 +292,19 @@ TEST(log_queue, is_bounded_in_bytes) {
 // The program ends though its standard error is full.
 TEST(log_queue, leaves_a_place_that_takes_nothing) {
   const auto place = std::make_shared<gate>();
-  const auto to = queue_to(place, {});
+  auto to = queue_to(place, {});
   for (int i = 0; i < 10; ++i) to->add({.text = "x"});
   const auto began = std::chrono::steady_clock::now();
   EXPECT_EQ(to->close(), 10U);
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5));
   to->add({.text = "too late"});
   place->open();
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  EXPECT_EQ(place->texts().size(), 1U) << "what waited is dropped, and its thread ends";
+  to.reset();
+  // The detached thread owns the writer, and the writer owns the place, until that thread ends.
+  for (int i = 0; i < 1000 && place.use_count() > 1; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(place.use_count(), 1) << "the thread has not ended";
+  EXPECT_EQ(place->texts().size(), 1U) << "lines that waited were written";
 }
 
 // By the signal, or by a sanitizer that reports it.
