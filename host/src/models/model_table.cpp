@@ -82,14 +82,13 @@ struct model_table::contents : std::enable_shared_from_this<contents> {
   void let_go(const entry_ptr& one, const std::string& why, todo& then);
   [[nodiscard]] uint64_t loaded_bytes() const;
   [[nodiscard]] std::size_t n_loaded() const;
+  [[nodiscard]] model_use use_of(std::unique_ptr<loaded_model> made, const entry_ptr& of);
 
   // ---- without the lock ----
   void run(todo then) const;
   void measure(const entry_ptr& one);
   void open(const entry_ptr& one, uint64_t kv_bytes);
   void closed(const entry_ptr& one, uint64_t bytes);
-  // With the lock held.
-  [[nodiscard]] model_use use_of(std::unique_ptr<loaded_model> made, const entry_ptr& of);
 
   asio::io_context& io;
   const model_table_options how;
