@@ -66,9 +66,14 @@ inline floats widened(octets codes) {
   return from_bytes(reinterpret_cast<bytes>(codes));
 }
 
+// (x + shift) - shift is x rounded, half to even, for |x| < exact_below: a float from 2^23 to 2^24
+// has no bits below 1.
+constexpr float shift = 12582912.0f;       // 1.5 * 2^23, its bits are 0x4b400000
+constexpr float exact_below = 4194304.0f;  // 2^22
+
 // The same steps as exponential() in rows_scalar.cpp.
 inline floats exponential(floats x) {
-  const floats shift = floats{} + 12582912.0f, low = floats{} - 80.0f, high = floats{} + 89.0f;
+  const floats low = floats{} - 80.0f, high = floats{} + 89.0f;
   const auto none = x < low;
   x = none ? low : x;
   x = x > high ? high : x;
@@ -98,10 +103,9 @@ struct block {
 };
 
 inline integers quantised(floats x, float scale) {
-  const floats shift = floats{} + 12582912.0f;
   const floats v = x * scale;
   const floats size = reinterpret_cast<floats>(reinterpret_cast<words>(v) & 0x7fffffffu);
-  floats r = size < 4194304.0f ? (v + shift) - shift : v;
+  floats r = size < exact_below ? (v + shift) - shift : v;
   r = r > -128.0f ? r : floats{} - 128.0f;
   r = r < 127.0f ? r : floats{} + 127.0f;
   return __builtin_convertvector(r, integers);
