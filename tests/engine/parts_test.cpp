@@ -210,7 +210,7 @@ class fitting : public parts {
 
   select::choice gpu_;
   std::string log_;
-  engine::split_keeper keeper_{
+  engine::split_access keeper_{
       .cpu = [this]() -> result<select::choice> { return cpu_; },
       .of_backend = [this](uint32_t i) -> result<select::choice> {
         if (i > 2) return fail(BITNET_UNAVAILABLE, "there is none");

@@ -226,12 +226,12 @@ TEST_F(runner, writes_out_and_reads_in_blocks_and_states_of_all_parts) {
     const std::array from = {parent.blocks[1], parent.blocks[0]};
     const std::array to = {child.blocks[1], child.blocks[0]};
     std::vector<std::byte> keys(from.size() * r.block_bytes());
-    need(r.write_out(from, schedule::cargo::keys, keys));
-    need(r.read_in(to, schedule::cargo::keys, keys));
+    need(r.write_out(from, schedule::pool_content::keys, keys));
+    need(r.read_in(to, schedule::pool_content::keys, keys));
     if (parent.state == kv::no_block) return;
     std::vector<std::byte> state(model_->shape().state_elements() * sizeof(float));
-    need(r.write_out({&parent.state, 1}, schedule::cargo::states, state));
-    need(r.read_in({&child.state, 1}, schedule::cargo::states, state));
+    need(r.write_out({&parent.state, 1}, schedule::pool_content::states, state));
+    need(r.read_in({&child.state, 1}, schedule::pool_content::states, state));
   });
 }
 

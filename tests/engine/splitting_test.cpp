@@ -67,7 +67,7 @@ class splitting : public test::engines {
   select::choice gpu_;
   std::string log_;
   uint32_t n_queries_ = 0, fails_at_ = 0;
-  split_keeper keeper_{.cpu = [this]() -> result<select::choice> { return cpu_; },
+  split_access keeper_{.cpu = [this]() -> result<select::choice> { return cpu_; },
                        .of_backend = [this](uint32_t) -> result<select::choice> { return gpu_; },
                        .log = [this](uint32_t, const std::string& text) { log_ += text + "\n"; }};
 };

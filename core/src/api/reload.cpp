@@ -133,7 +133,7 @@ bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend
                           "are; note what to do, and do it when that call has returned");
     std::unique_lock alone(runtime->switching);
     std::optional<bitnet::select::choice> selected;
-    bitnet::reload::house house{
+    bitnet::reload::reload_scope scope{
         runtime->registry,
         runtime->report,
         runtime->mutex,
@@ -144,9 +144,9 @@ bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend
     {
       const std::lock_guard lock(runtime->mutex);
       if (runtime->choice && *runtime->choice) selected = **runtime->choice;
-      for (bitnet_model* m : runtime->models) house.models.push_back(m->engines.get());
+      for (bitnet_model* m : runtime->models) scope.models.push_back(m->engines.get());
     }
-    auto done = bitnet::reload::run(house, backend, *how);
+    auto done = bitnet::reload::run(scope, backend, *how);
     if (!done) {
       runtime->services.log(BITNET_LOG_WARN, "reload", done.error().message);
       return std::unexpected(std::move(done.error()));

@@ -85,7 +85,7 @@ bitnet::result<bitnet::engine::placement> bitnet_model::place(
   };
   const request& general = runtime->request;
   const bool strict = general.require_first || general.strict;
-  const bitnet::engine::split_keeper keeper = {
+  const bitnet::engine::split_access keeper = {
       .cpu = [&] { return choose("cpu"); },
       .of_backend =
           [&](uint32_t index) {

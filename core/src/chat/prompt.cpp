@@ -78,7 +78,7 @@ result<chat_prompt> make_prompt(const source& from, const tool_support& given,
   chat_prompt out;
   out.dialect = *dialect;
   std::vector<std::string_view> roles;
-  for (const said_message& one : talk.messages) roles.push_back(one.role);
+  for (const request_message& one : talk.messages) roles.push_back(one.role);
   std::size_t rendered = 0;  // messages that were left out of `text`
   const auto make = [&](std::size_t left_out) -> result<std::vector<tokenizer::token>> {
     auto text = render(from, talk,

@@ -42,7 +42,7 @@ jinja::value as_jinja(const json::value& from) {
   }
 }
 
-jinja::value as_jinja(const said_call& one) {
+jinja::value as_jinja(const request_call& one) {
   jinja::dict function;
   function.set("name", one.name);
   function.set("arguments", as_jinja(one.arguments));
@@ -53,7 +53,7 @@ jinja::value as_jinja(const said_call& one) {
   return {std::move(out)};
 }
 
-jinja::value as_jinja(const said_message& one) {
+jinja::value as_jinja(const request_message& one) {
   jinja::dict out;
   out.set("role", role_text(one.role));
   out.set("content", one.content);
@@ -61,7 +61,7 @@ jinja::value as_jinja(const said_message& one) {
   if (!one.name.empty()) out.set("name", one.name);
   if (!one.call_id.empty()) out.set("tool_call_id", one.call_id);
   jinja::sequence calls;
-  for (const said_call& call : one.calls) calls.push_back(as_jinja(call));
+  for (const request_call& call : one.calls) calls.push_back(as_jinja(call));
   if (!calls.empty()) out.set("tool_calls", jinja::value::list(std::move(calls)));
   return {std::move(out)};
 }
@@ -73,7 +73,7 @@ std::string tool_description(const conversation& talk, const answer::dialect& di
          "\nThe results come in the next message. Call a function only where it helps.";
 }
 
-std::string calls_as_text(const said_message& one, const answer::dialect& dialect) {
+std::string calls_as_text(const request_message& one, const answer::dialect& dialect) {
   std::string out = one.content;
   for (std::size_t i = 0; i < one.calls.size(); ++i) {
     if (i > 0)
@@ -86,16 +86,16 @@ std::string calls_as_text(const said_message& one, const answer::dialect& dialec
 }
 
 // The messages for the form: tool use that it does not support becomes text.
-std::vector<said_message> adapted(const conversation& talk, const rendering_options& how) {
+std::vector<request_message> adapted(const conversation& talk, const rendering_options& how) {
   const tool_support& knows = *how.knows;
-  std::vector<said_message> out;
+  std::vector<request_message> out;
   std::vector<std::string_view> roles;
-  for (const said_message& one : talk.messages) roles.push_back(one.role);
+  for (const request_message& one : talk.messages) roles.push_back(one.role);
   const std::size_t first = kept_at_front(roles);
   bool behind_result = false;
   for (std::size_t i = 0; i < talk.messages.size(); ++i) {
     if (i >= first && i < first + how.left_out) continue;
-    said_message one = talk.messages[i];
+    request_message one = talk.messages[i];
     if (one.role == "developer" && !knows.developer) one.role = "system";
     if (!knows.calls && !one.calls.empty() && knows.dialect->write != nullptr) {
       one.content = calls_as_text(one, *knows.dialect);
@@ -120,7 +120,7 @@ std::vector<said_message> adapted(const conversation& talk, const rendering_opti
     out.front().content += "\n\n" + text;
     return out;
   }
-  said_message described;
+  request_message described;
   described.role = "system";
   described.content = text;
   out.insert(out.begin(), std::move(described));
@@ -128,13 +128,13 @@ std::vector<said_message> adapted(const conversation& talk, const rendering_opti
 }
 
 result<marked_text> render_by_template(const source& from, const conversation& talk,
-                                       std::span<const said_message> messages, bool answer,
+                                       std::span<const request_message> messages, bool answer,
                                        const rendering_options& how, const jinja::limits& bounds) {
   jinja::dict variables;
   for (const auto& [name, one] : talk.variables.items())
     variables.set(jinja::value(name), as_jinja(one));
   jinja::sequence list;
-  for (const said_message& one : messages) list.push_back(as_jinja(one));
+  for (const request_message& one : messages) list.push_back(as_jinja(one));
   variables.set("messages", jinja::value::list(std::move(list)));
   variables.set("add_generation_prompt", answer);
   if (how.knows->tools && !talk.tools.empty() && talk.choice != calling::none)
@@ -147,11 +147,11 @@ result<marked_text> render_by_template(const source& from, const conversation& t
 }
 
 result<marked_text> render_by_name(const source& from, const conversation& talk,
-                                   std::span<const said_message> messages, bool answer,
+                                   std::span<const request_message> messages, bool answer,
                                    const rendering_options& how) {
   if (how.form == own_template) return render_by_template(from, talk, messages, answer, how, {});
   std::vector<message> views;
-  for (const said_message& one : messages) views.push_back({one.role, one.content});
+  for (const request_message& one : messages) views.push_back({one.role, one.content});
   return format(how.form, from, views, answer);
 }
 
@@ -180,9 +180,9 @@ result<marked_text> cut_behind_last(const marked_text& text, std::string_view co
 
 result<marked_text> render(const source& from, const conversation& talk,
                            const rendering_options& how) {
-  const std::vector<said_message> messages = adapted(talk, how);
+  const std::vector<request_message> messages = adapted(talk, how);
   if (!how.continues) return render_by_name(from, talk, messages, how.answer, how);
-  const said_message& last = talk.messages.back();
+  const request_message& last = talk.messages.back();
   if (last.role != "assistant" || !last.calls.empty())
     return fail(BITNET_INVALID_ARGUMENT,
                 fmt::format("messages[{}]: expected a text of the assistant to continue, found {}",

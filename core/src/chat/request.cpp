@@ -55,13 +55,13 @@ result<json::value> read_arguments(const json::value& given, const std::string& 
   return parsed;
 }
 
-result<said_call> read_call(const json::value& given, const std::string& path) {
+result<request_call> read_call(const json::value& given, const std::string& path) {
   if (!given.is_object()) return rejected(path, "an object", given);
   const json::value& type = member(given, "type");
   if (!type.is_null() && type != "function") return rejected(path + ".type", "'function'", type);
   const json::value& function = member(given, "function");
   if (!function.is_object()) return rejected(path + ".function", "an object", function);
-  said_call out;
+  request_call out;
   auto id = text_or_nothing(given, "id", path);
   if (!id) return std::unexpected(id.error());
   out.id = *std::move(id);
@@ -75,7 +75,7 @@ result<said_call> read_call(const json::value& given, const std::string& path) {
   return out;
 }
 
-result<void> read_calls(const json::value& list, const std::string& path, said_message& to) {
+result<void> read_calls(const json::value& list, const std::string& path, request_message& to) {
   if (list.is_null()) return {};
   if (!list.is_array()) return rejected(path, "a list of calls", list);
   if (to.role != "assistant" && !list.empty())
@@ -91,9 +91,9 @@ result<void> read_calls(const json::value& list, const std::string& path, said_m
   return {};
 }
 
-result<said_message> read_message(const json::value& given, const std::string& path) {
+result<request_message> read_message(const json::value& given, const std::string& path) {
   if (!given.is_object()) return rejected(path, "an object", given);
-  said_message out;
+  request_message out;
   const json::value& role = member(given, "role");
   constexpr std::array<std::string_view, 5> roles = {"system", "developer", "user", "assistant",
                                                      "tool"};

@@ -16,25 +16,25 @@
 
 namespace bitnet::chat {
 
-struct said_call {
+struct request_call {
   std::string id;
   std::string name;
   json::value arguments;  // an object
 };
 
-struct said_message {
+struct request_message {
   std::string role;     // system, developer, user, assistant, tool
   std::string content;  // several text parts are joined by line ends
   std::string thinking;
   std::string name;
   std::string call_id;  // for the role tool
-  std::vector<said_call> calls;
+  std::vector<request_call> calls;
 };
 
 enum class calling : uint8_t { automatic, none, required, named };
 
 struct conversation {
-  std::vector<said_message> messages;  // at least one
+  std::vector<request_message> messages;  // at least one
   json::value tool_texts = json::value::array();
   answer::tools tools;
   calling choice = calling::automatic;

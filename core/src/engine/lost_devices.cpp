@@ -18,7 +18,7 @@ lost_devices::names lost_devices::add(const engine& lost, const failure& why) {
 result<engine_ptr> lost_devices::find_replacement(model_engines& engines, const engine_ptr& lost,
                                                   const failure& why, const select::request& wished,
                                                   const select::request& general,
-                                                  const keeper& by) {
+                                                  const runtime_access& by) {
   const std::string device = lost->failed_part().choice().device_name();
   engines.forget(*lost);
   names without = add(*lost, why);

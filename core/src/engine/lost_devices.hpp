@@ -20,7 +20,7 @@ class lost_devices {
   using names = std::set<std::string>;
 
   // Access to the backends and models of the runtime.
-  struct keeper {
+  struct runtime_access {
     // Chooses and loads the first device of a request that is not in `without`.
     std::function<result<select::choice>(const select::request&, const names& without)> choose;
     // Notes the choice that new sessions and models take from now on.
@@ -34,7 +34,7 @@ class lost_devices {
   // Errors    that of the loss, with the reasons why no other engine was found.
   result<engine_ptr> find_replacement(model_engines& engines, const engine_ptr& lost,
                                       const failure& why, const select::request& wished,
-                                      const select::request& general, const keeper& by);
+                                      const select::request& general, const runtime_access& by);
   [[nodiscard]] names all() const;
   // Notes that a device that was chosen again works: "mine:0".
   void works_again(const std::string& device);

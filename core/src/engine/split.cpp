@@ -35,7 +35,7 @@ struct shortfall {
 
 class splitter {
  public:
-  splitter(const model::model& m, const split_options& how, bool copies, const split_keeper& by)
+  splitter(const model::model& m, const split_options& how, bool copies, const split_access& by)
       : model_(m), how_(how), copies_(copies), by_(by), n_layers_(m.shape().n_layers) {}
 
   result<placement> run(const select::choice& wanted, const kv_budget& budget) {
@@ -224,7 +224,7 @@ class splitter {
   const model::model& model_;
   const split_options& how_;
   const bool copies_;
-  const split_keeper& by_;
+  const split_access& by_;
   const uint32_t n_layers_;
   session_options planned_;
   limits most_;
@@ -269,7 +269,7 @@ std::vector<uint32_t> share_out(uint32_t first, uint32_t last, const std::vector
 
 result<placement> split(const select::choice& wanted, const model::model& m,
                         const split_options& how, const kv_budget& budget, bool copies,
-                        const split_keeper& by) {
+                        const split_access& by) {
   return splitter(m, how, copies, by).run(wanted, budget);
 }
 

@@ -28,7 +28,7 @@ struct split_options {
 };
 
 // Provides the devices for split(), and receives its messages.
-struct split_keeper {
+struct split_access {
   std::function<result<select::choice>()> cpu;                       // the best CPU
   std::function<result<select::choice>(uint32_t index)> of_backend;  // the device of this index
   // Whether split() may use only the CPU if no layer fits on a device.
@@ -50,6 +50,6 @@ std::vector<uint32_t> share_out(uint32_t first, uint32_t last, const std::vector
 // what is free and what to do.
 result<placement> split(const select::choice& wanted, const model::model& m,
                         const split_options& how, const kv_budget& budget, bool copies,
-                        const split_keeper& by);
+                        const split_access& by);
 
 }  // namespace bitnet::engine

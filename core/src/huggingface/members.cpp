@@ -126,9 +126,9 @@ struct walk {
       name(full, "unknown to this program");
     } else if (!is_of(type, row->only)) {
       name(full, fmt::format("of models of type {}", row->only));
-    } else if (row->what == fate::left_out) {
+    } else if (row->what == member_use::left_out) {
       name(full, row->why);
-    } else if (row->what == fate::used && row->types != 0) {
+    } else if (row->what == member_use::used && row->types != 0) {
       if (!is_one_of(x, row->types))
         return bad_data(fmt::format("{}: {} is {}; expected {}", file, quote(full), type_of(x),
                                     names_of(row->types)));
@@ -178,7 +178,7 @@ void name_files(const fs::path& folder, members_left_out& out) {
   for (const std::string& name : names) {
     const auto row =
         std::ranges::find_if(file_rows(), [&](const file_row& r) { return matches(name, r.name); });
-    if (row != file_rows().end() && row->what == fate::left_out)
+    if (row != file_rows().end() && row->what == member_use::left_out)
       out.push_back({name, "", std::string(row->why)});
   }
 }

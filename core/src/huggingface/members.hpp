@@ -33,7 +33,7 @@ inline constexpr uint32_t numbers = 256;  // a list of numbers
 inline constexpr uint32_t texts = 512;    // a list of texts
 }  // namespace types
 
-enum class fate : uint8_t {
+enum class member_use : uint8_t {
   used,
   harmless,  // cannot change a text
   left_out   // could change a text, and is reported if present
@@ -42,7 +42,7 @@ enum class fate : uint8_t {
 struct member_row {
   std::string_view file;
   std::string_view name;  // "quantization_config.linear_class" for a nested member
-  fate what;
+  member_use what;
   uint32_t types;              // of a used member; 0: its reader checks it
   std::string_view why;        // what it does; of a member left out: why, or what to do
   std::string_view only = "";  // model types that have it, separated by blanks; "": all
@@ -51,7 +51,7 @@ std::span<const member_row> member_rows();
 
 struct file_row {
   std::string_view name;  // '*' stands for any text
-  fate what;
+  member_use what;
   std::string_view why;
 };
 std::span<const file_row> file_rows();

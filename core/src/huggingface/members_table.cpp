@@ -12,7 +12,7 @@ constexpr std::string_view of_tokenizer_config = "tokenizer_config.json";
 constexpr std::string_view of_special_map = "special_tokens_map.json";
 constexpr std::string_view of_index = "model.safetensors.index.json";
 constexpr std::string_view of_pooling = "1_Pooling/config.json";
-using enum fate;
+using enum member_use;
 
 constexpr std::string_view own_defaults = "bitnet samples by its own defaults; set it by an option";
 constexpr std::string_view training = "of training";

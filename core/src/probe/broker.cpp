@@ -35,10 +35,10 @@ using clock = std::chrono::steady_clock;
 
 // The program that requested the probe. It may close the connection. It may also stop waiting: then
 // it closes its sending side, and can still get the answer.
-class asker final : public audience {
+class waiting_program final : public audience {
  public:
   // `outlives`: the job continues without it.
-  asker(int fd, bool outlives) : fd_(fd), outlives_(outlives) {}
+  waiting_program(int fd, bool outlives) : fd_(fd), outlives_(outlives) {}
 
   [[nodiscard]] pollfd wake() const override {
     return {gone_ ? -1 : fd_, static_cast<short>(hushed_ ? 0 : POLLRDHUP), 0};
@@ -120,7 +120,7 @@ std::optional<job> receive_job(int fd) {
   }
 }
 
-std::optional<outcome> probe(const job& j, bool remembers, asker& who) {
+std::optional<outcome> probe(const job& j, bool remembers, waiting_program& who) {
   writable_folder writable(j, remembers);
   auto out = supervise(j, writable.path(), who);
   if (!out) {
@@ -134,7 +134,8 @@ std::optional<outcome> probe(const job& j, bool remembers, asker& who) {
 }
 
 // Probes without a cache if that cannot be used: the question is answered all the same.
-std::optional<outcome> probe_without_memory(const job& j, const std::string& problem, asker& who) {
+std::optional<outcome> probe_without_memory(const job& j, const std::string& problem,
+                                            waiting_program& who) {
   auto out = probe(j, false, who);
   if (out) out->notes.push_back(fmt::format("the answer is not remembered: {}", problem));
   return out;
@@ -142,7 +143,7 @@ std::optional<outcome> probe_without_memory(const job& j, const std::string& pro
 
 // Lets one process probe when several want the same answer. Returns nullopt if the program has
 // ended or the wait took too long.
-std::optional<outcome> probe_under_lock(const job& j, const cache& memory, asker& who) {
+std::optional<outcome> probe_under_lock(const job& j, const cache& memory, waiting_program& who) {
   std::string problem;
   constexpr int look_ms = 20;
   constexpr std::chrono::minutes longest{30};
@@ -192,7 +193,7 @@ int serve_as_broker(int fd) {
   const job& j = *given;
   const cache memory(j.memory);
   const bool remembers = !j.memory.empty() && memory.prepare();
-  asker who(fd, remembers);
+  waiting_program who(fd, remembers);
   if (!j.needed) be_idle();
   const auto out = remembers ? probe_under_lock(j, memory, who) : probe(j, false, who);
   if (out) who.say(frame_kind::answer, write_answer(*out));

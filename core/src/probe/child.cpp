@@ -38,9 +38,9 @@ namespace {
 using plugin::code;
 
 // [any] Each message is sent as a whole: a plugin's threads may log while a stage is reported.
-class speaker {
+class message_sender {
  public:
-  explicit speaker(int fd) : fd_(fd) {}
+  explicit message_sender(int fd) : fd_(fd) {}
   void say(frame_kind kind, std::string_view payload) {
     const std::string bytes = encode(kind, payload);
     const std::scoped_lock lock(sending_);
@@ -65,7 +65,7 @@ class speaker {
 // Services with one worker and without cancelling; the plugin's log goes to the core.
 class child_services final : public plugin::host_services {
  public:
-  child_services(speaker& out, const task& t) : out_(out), task_(t) {}
+  child_services(message_sender& out, const task& t) : out_(out), task_(t) {}
   void log(uint32_t level, std::string_view, std::string_view message) override {
     const std::string text = plugin::printable(message, 1000);
     if (level <= BITNET_LOG_WARN) {
@@ -101,7 +101,7 @@ class child_services final : public plugin::host_services {
 
  private:
   static constexpr std::size_t most_warnings = 256;
-  speaker& out_;
+  message_sender& out_;
   const task& task_;
   mutable std::mutex warnings_mutex_;  // plugins log from any thread
   std::deque<std::string> warnings_;   // the last ones
@@ -142,7 +142,7 @@ plugin::defect thrown(stage s, const std::string& what) {
 // Each stage may throw, if a plugin throws against the rules.
 class probe_run {
  public:
-  probe_run(const task& t, speaker& out, facts& f)
+  probe_run(const task& t, message_sender& out, facts& f)
       : task_(t), facts_(f), services_(out, t), baseline_(threads()) {
     facts_.disabled = t.disabled;
     facts_.wrong_results = t.wrong_results;
@@ -328,7 +328,7 @@ class probe_run {
 
 // Runs one stage, announced and guarded; returns false if the probe is over.
 template <class Part>
-bool run_part(stage s, speaker& out, facts& f, probe_run& run, Part part) {
+bool run_part(stage s, message_sender& out, facts& f, probe_run& run, Part part) {
   out.begin(s);
   plugin::checked<void> fine;
   try {
@@ -366,7 +366,7 @@ int serve(int fd) {
   if (!given) return exit_no_task;
   report_crashes(fd, given->library);
   // These are never destroyed: a backend that must not be closed stays, and may log.
-  auto& out = *new speaker(fd);
+  auto& out = *new message_sender(fd);
   facts f;
   f.sandbox = enter_sandbox(given->parent, given->scratch, given->late_nodes, given->pipes);
   auto& run = *new probe_run(*new task(*given), out, f);

@@ -64,10 +64,10 @@ file_descriptor above_standard(int fd) {
   return file_descriptor(fcntl(fd, F_DUPFD_CLOEXEC, first));
 }
 
-// Owns the arguments of posix_spawn.
-class spawn_orders {
+// Owns the file actions and attributes of posix_spawn.
+class spawn_settings {
  public:
-  spawn_orders(const helper_start& how, int socket, int output) {
+  spawn_settings(const helper_start& how, int socket, int output) {
     posix_spawn_file_actions_init(&files_);
     posix_spawnattr_init(&attributes_);
     posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -91,12 +91,12 @@ class spawn_orders {
     posix_spawnattr_setflags(
         &attributes_, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | place));
   }
-  ~spawn_orders() {
+  ~spawn_settings() {
     posix_spawn_file_actions_destroy(&files_);
     posix_spawnattr_destroy(&attributes_);
   }
-  spawn_orders(const spawn_orders&) = delete;
-  spawn_orders& operator=(const spawn_orders&) = delete;
+  spawn_settings(const spawn_settings&) = delete;
+  spawn_settings& operator=(const spawn_settings&) = delete;
   [[nodiscard]] const posix_spawn_file_actions_t* files() const { return &files_; }
   [[nodiscard]] const posix_spawnattr_t* attributes() const { return &attributes_; }
 
@@ -106,7 +106,7 @@ class spawn_orders {
 };
 
 // Returns 0, or the errno of the failed start.
-int spawn(const std::filesystem::path& program, const helper_start& how, const spawn_orders& orders,
+int spawn(const std::filesystem::path& program, const helper_start& how, const spawn_settings& with,
           pid_t& pid) {
   std::string name = how.helper.filename().string();
   std::string argument = how.argument;
@@ -116,7 +116,7 @@ int spawn(const std::filesystem::path& program, const helper_start& how, const s
   variables.reserve(environment.size() + 1);
   for (std::string& one : environment) variables.push_back(one.data());
   variables.push_back(nullptr);
-  return posix_spawn(&pid, program.c_str(), orders.files(), orders.attributes(), arguments.data(),
+  return posix_spawn(&pid, program.c_str(), with.files(), with.attributes(), arguments.data(),
                      variables.data());
 }
 
@@ -146,8 +146,8 @@ plugin::checked<helper_process> start_helper(const helper_start& how, std::strin
     their_output = above_standard(pipe_ends[1]);
     fcntl(out.output.get(), F_SETFL, O_NONBLOCK);
   }
-  const spawn_orders orders(how, theirs.get(), their_output.get());
-  if (const int failed = spawn(trusted->path, how, orders, out.pid); failed != 0)
+  const spawn_settings with(how, theirs.get(), their_output.get());
+  if (const int failed = spawn(trusted->path, how, with, out.pid); failed != 0)
     return std::unexpected(no_helper(fmt::format(
         "cannot run {}: {}", plugin::printable(how.helper.string(), 400), reason_of(failed))));
   out.process = file_descriptor(pidfd_open(out.pid, 0));

@@ -27,16 +27,16 @@ bool is_alike(const engine::session_options& a, const engine::session_options& b
 }
 
 // The shadows of one engine, one for each set of session options.
-class watch_post {
+class shadowed_engine {
  public:
-  explicit watch_post(const watched_engine& on) : on_(on) {}
-  ~watch_post() {
+  explicit shadowed_engine(const watched_engine& on) : on_(on) {}
+  ~shadowed_engine() {
     for (const auto& one : lent_)
       on_.model->for_each([&](engine::tenant& t) { t.take_back_rows(one); });
     for (const auto& one : shadows_) one.run->end();
   }
-  watch_post(const watch_post&) = delete;
-  watch_post& operator=(const watch_post&) = delete;
+  shadowed_engine(const shadowed_engine&) = delete;
+  shadowed_engine& operator=(const shadowed_engine&) = delete;
 
   result<void> begin(const canary_options& how) {
     std::vector<engine::session_options> kinds;
@@ -112,12 +112,12 @@ class watch_post {
 
 result<canary_result> watch(std::span<const watched_engine> engines, const canary_options& how,
                             double tolerance) {
-  std::vector<std::unique_ptr<watch_post>> posts;
+  std::vector<std::unique_ptr<shadowed_engine>> shadowed;
   bool has_rows = false;
   for (const watched_engine& e : engines) {
-    posts.push_back(std::make_unique<watch_post>(e));
-    if (auto ok = posts.back()->begin(how); !ok) return std::unexpected(std::move(ok.error()));
-    has_rows |= posts.back()->has_rows();
+    shadowed.push_back(std::make_unique<shadowed_engine>(e));
+    if (auto ok = shadowed.back()->begin(how); !ok) return std::unexpected(std::move(ok.error()));
+    has_rows |= shadowed.back()->has_rows();
   }
   if (!has_rows)
     return fail(BITNET_UNAVAILABLE,
@@ -127,8 +127,8 @@ result<canary_result> watch(std::span<const watched_engine> engines, const canar
   const auto end = clock::now() + how.patience;
   while (true) {
     canary_result out;
-    for (const auto& post : posts)
-      if (auto ok = post->look(out, tolerance); !ok) return std::unexpected(std::move(ok.error()));
+    for (const auto& one : shadowed)
+      if (auto ok = one->look(out, tolerance); !ok) return std::unexpected(std::move(ok.error()));
     if (out.rows >= how.rows) return out;
     if (clock::now() >= end)
       return fail(BITNET_TIMEOUT,

@@ -34,8 +34,8 @@ result<select::choice> load(select::registry::renewal& fresh, const select::choi
 
 class procedure {
  public:
-  procedure(const house& h, const std::string& backend, const options& how)
-      : house_(h), backend_(backend), how_(how) {}
+  procedure(const reload_scope& h, const std::string& backend, const options& how)
+      : scope_(h), backend_(backend), how_(how) {}
 
   result<outcome> run() {
     auto fresh = inspect();
@@ -52,15 +52,15 @@ class procedure {
  private:
   // Inspects the file as it is now. Sets out_.reason if there is nothing to do.
   result<select::registry::renewal> inspect() {
-    const std::lock_guard lock(house_.mutex);
-    auto name = house_.registry.meant_by(backend_);
+    const std::lock_guard lock(scope_.mutex);
+    auto name = scope_.registry.meant_by(backend_);
     if (!name) return std::unexpected(as_failure(name.error()));
     out_.backend = backend_ = std::move(*name);
-    auto fresh = house_.registry.renew(backend_);
+    auto fresh = scope_.registry.renew(backend_);
     if (!fresh) return std::unexpected(as_failure(fresh.error()));
-    loaded_ = house_.registry.loaded(backend_);
-    if (house_.selected && house_.selected->backend == loaded_.backend)
-      selected_ = *house_.selected;
+    loaded_ = scope_.registry.loaded(backend_);
+    if (scope_.selected && scope_.selected->backend == loaded_.backend)
+      selected_ = *scope_.selected;
     out_.build_id = fresh->facts().build_id;
     out_.former_build_id = loaded_.build_id;
     out_.version = fresh->facts().note.version;
@@ -93,7 +93,7 @@ class procedure {
   result<void> admit(const select::registry::renewal& fresh) {
     if (loaded_.backend)
       if (auto ok = may_be_twice(*loaded_.backend, "loaded"); !ok) return ok;
-    if (const uint32_t old = house_.copies.old_copies(backend_); old >= how_.most_old_copies)
+    if (const uint32_t old = scope_.copies.old_copies(backend_); old >= how_.most_old_copies)
       return fail(
           BITNET_UNAVAILABLE,
           fmt::format(
@@ -112,7 +112,7 @@ class procedure {
   // Makes the engines of the old copy on the new one, and compares the two.
   result<void> prepare(select::registry::renewal& fresh) {
     if (!loaded_.backend) return {};
-    for (engine::model_engines* m : house_.models) {
+    for (engine::model_engines* m : scope_.models) {
       bool counted = false;
       for (const engine::engine_ptr& old : m->of(loaded_.backend.get())) {
         const auto renew = [&](const select::choice& now) -> result<select::choice> {
@@ -154,24 +154,24 @@ class procedure {
 
   void commit(select::registry::renewal fresh) {
     {
-      const std::lock_guard lock(house_.mutex);
-      house_.registry.adopt(std::move(fresh), house_.report);
+      const std::lock_guard lock(scope_.mutex);
+      scope_.registry.adopt(std::move(fresh), scope_.report);
     }
     out_.changed = true;
-    if (selected_) house_.selected = taken_;
-    if (taken_) out_.copy_number = house_.copies.serve(*taken_);
+    if (selected_) scope_.selected = taken_;
+    if (taken_) out_.copy_number = scope_.copies.serve(*taken_);
     const std::string why = fmt::format("reload of {}", backend_);
     for (watched_engine& r : replacements_) {
       const auto moved =
           r.model->replace(r.old, r.fresh, how_.sessions, why, [&](const std::string& reason) {
-            house_.note(fmt::format("a session stays on the old copy: {}", reason));
+            scope_.note(fmt::format("a session stays on the old copy: {}", reason));
           });
       out_.sessions.offered += moved.offered;
       out_.sessions.staying += moved.staying;
     }
   }
 
-  const house& house_;
+  const reload_scope& scope_;
   std::string backend_;
   const options& how_;
   outcome out_;
@@ -183,7 +183,7 @@ class procedure {
 
 }  // namespace
 
-result<outcome> run(const house& h, const std::string& backend, const options& how) {
+result<outcome> run(const reload_scope& h, const std::string& backend, const options& how) {
   auto done = procedure(h, backend, how).run();
   if (!done) {
     h.copies.reject(backend, "", done.error().message);

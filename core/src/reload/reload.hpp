@@ -44,7 +44,7 @@ struct outcome {
   std::string build_id, former_build_id;
   std::string version, former_version;
   uint32_t copy_number = 0;  // of the new copy; 0: the backend was not in use
-  uint32_t models = 0;  // models whose weights it got
+  uint32_t models = 0;       // models whose weights it got
   engine::model_engines::moved sessions;
   comparison verified;
   canary_result watched;
@@ -52,7 +52,7 @@ struct outcome {
 };
 
 // The runtime's objects that a reload works on.
-struct house {
+struct reload_scope {
   select::registry& registry;
   select::report& report;
   std::mutex& mutex;                        // guards registry and report
@@ -64,6 +64,6 @@ struct house {
 
 // BITNET_REJECTED or BITNET_UNAVAILABLE if the new file is rejected, with its code and reason; or
 // the backend's status if it failed to take the weights.
-result<outcome> run(const house& h, const std::string& backend, const options& how);
+result<outcome> run(const reload_scope& h, const std::string& backend, const options& how);
 
 }  // namespace bitnet::reload

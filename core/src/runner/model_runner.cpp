@@ -409,19 +409,20 @@ result<void> model_runner::copy(std::span<const uint32_t> from, std::span<const 
 // the whole model. Calls begin(queue, pool, portion, memory), waits for the queue, then calls
 // end(portion, memory). `memory` has room for the portion unless that is the whole model.
 template <class Begin, class End>
-result<void> model_runner::for_pools(std::span<const uint32_t> which, cargo what, uint64_t whole,
-                                     const char* doing, const Begin& begin, const End& end) {
+result<void> model_runner::for_pools(std::span<const uint32_t> which, pool_content what,
+                                     uint64_t whole, const char* doing, const Begin& begin,
+                                     const End& end) {
   uint64_t offset = 0;
   std::vector<std::byte> memory;
   for (std::size_t i = 0; i < part_programs_.size(); ++i) {
     part_program& at = part_programs_[i];
     const engine::kv_pools::pool& pool = pools_->of_part(i);
-    const uint64_t bytes = what == cargo::keys ? pool.block_bytes()
-                           : pool.has_states() ? engine::state_bytes(pool.config)
-                                               : 0;
+    const uint64_t bytes = what == pool_content::keys ? pool.block_bytes()
+                           : pool.has_states()        ? engine::state_bytes(pool.config)
+                                                      : 0;
     if (bytes == 0) continue;
     portion of{{which.begin(), which.end()}, offset, bytes, bytes == whole};
-    if (what == cargo::states)
+    if (what == pool_content::states)
       for (uint32_t& state : of.blocks) state = pool.as_block(state);
     if (!of.is_all) memory.resize(bytes * which.size());
     const auto task = [&] { return fmt::format("backend {}: {}", at.on->backend_name(), doing); };
@@ -433,7 +434,7 @@ result<void> model_runner::for_pools(std::span<const uint32_t> which, cargo what
   return {};
 }
 
-result<void> model_runner::write_out(std::span<const uint32_t> which, cargo what,
+result<void> model_runner::write_out(std::span<const uint32_t> which, pool_content what,
                                      std::span<std::byte> bytes) {
   const uint64_t whole = bytes.size() / which.size();
   return for_pools(
@@ -447,7 +448,7 @@ result<void> model_runner::write_out(std::span<const uint32_t> which, cargo what
       });
 }
 
-result<void> model_runner::read_in(std::span<const uint32_t> which, cargo what,
+result<void> model_runner::read_in(std::span<const uint32_t> which, pool_content what,
                                    std::span<const std::byte> bytes) {
   const uint64_t whole = bytes.size() / which.size();
   return for_pools(

@@ -47,10 +47,10 @@ class model_runner final : public schedule::step_runner {
                    std::vector<generate::logits_row>& rows) override;
 
   // The bytes of all parts, in the layout of a whole model.
-  using cargo = schedule::cargo;
-  result<void> write_out(std::span<const uint32_t> which, cargo what,
+  using pool_content = schedule::pool_content;
+  result<void> write_out(std::span<const uint32_t> which, pool_content what,
                          std::span<std::byte> bytes) override;
-  result<void> read_in(std::span<const uint32_t> which, cargo what,
+  result<void> read_in(std::span<const uint32_t> which, pool_content what,
                        std::span<const std::byte> bytes) override;
   // The form of set_form(); empty before.
   [[nodiscard]] const kv::saved_form& form() const override { return form_; }
@@ -121,7 +121,7 @@ class model_runner final : public schedule::step_runner {
     bool is_all;                   // the part has all of the model
   };
   template <class Begin, class End>
-  result<void> for_pools(std::span<const uint32_t> which, cargo what, uint64_t whole,
+  result<void> for_pools(std::span<const uint32_t> which, pool_content what, uint64_t whole,
                          const char* doing, const Begin& begin, const End& end);
 
   const std::shared_ptr<engine::engine> engine_;

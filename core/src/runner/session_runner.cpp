@@ -144,20 +144,21 @@ result<void> session_runner::copy_blocks(session_runner& from) {
     const std::size_t n = std::min(together, mine.size() - first);
     const auto bytes = std::span(memory).first(n * limits_.block_bytes);
     if (auto ok = from.runner_->write_out(std::span(theirs).subspan(first, n),
-                                          model_runner::cargo::keys, bytes);
+                                          model_runner::pool_content::keys, bytes);
         !ok)
       return ok;
-    if (auto ok =
-            runner_->read_in(std::span(mine).subspan(first, n), model_runner::cargo::keys, bytes);
+    if (auto ok = runner_->read_in(std::span(mine).subspan(first, n),
+                                   model_runner::pool_content::keys, bytes);
         !ok)
       return ok;
   }
   if (kv_.state == kv::no_block || from.kv_.state == kv::no_block) return {};
   memory.resize(engine::state_bytes(store_->config()));
-  if (auto ok = from.runner_->write_out({&from.kv_.state, 1}, model_runner::cargo::states, memory);
+  if (auto ok =
+          from.runner_->write_out({&from.kv_.state, 1}, model_runner::pool_content::states, memory);
       !ok)
     return ok;
-  return runner_->read_in({&kv_.state, 1}, model_runner::cargo::states, memory);
+  return runner_->read_in({&kv_.state, 1}, model_runner::pool_content::states, memory);
 }
 
 }  // namespace bitnet::runner

@@ -36,7 +36,7 @@ struct step_limits {
 };
 
 // What moves between the pool and the host's memory.
-enum class cargo : uint8_t { keys, states };
+enum class pool_content : uint8_t { keys, states };
 
 class step_runner {
  public:
@@ -65,9 +65,9 @@ class step_runner {
   [[nodiscard]] virtual const kv::saved_form& form() const = 0;
   // Write or read the blocks or states `which`, one behind the other, after all copies of earlier
   // calls. `bytes` has exactly their size. None is named twice.
-  virtual result<void> write_out(std::span<const uint32_t> which, cargo what,
+  virtual result<void> write_out(std::span<const uint32_t> which, pool_content what,
                                  std::span<std::byte> bytes) = 0;
-  virtual result<void> read_in(std::span<const uint32_t> which, cargo what,
+  virtual result<void> read_in(std::span<const uint32_t> which, pool_content what,
                                std::span<const std::byte> bytes) = 0;
 };
 

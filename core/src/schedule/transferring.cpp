@@ -113,7 +113,8 @@ result<bool> scheduler::contents::begin_out(transfer& t) {
   if (!copy()) return true;  // copy() began the transfer again or ended it
   if (form.state_bytes == 0) return true;
   const uint32_t state = t.table.state();
-  if (auto ok = runner_->write_out({&state, 1}, cargo::states, all.subspan(blocks_bytes)); !ok)
+  if (auto ok = runner_->write_out({&state, 1}, pool_content::states, all.subspan(blocks_bytes));
+      !ok)
     return std::unexpected(std::move(ok.error()));
   return true;
 }
@@ -142,7 +143,7 @@ result<bool> scheduler::contents::move(transfer& t) {
   if (!t.out) return move_in(t, n);
   const uint64_t each = runner_->form().block_bytes;
   const std::span<std::byte> all(t.made.bytes.get(), t.n_blocks * each);
-  if (auto ok = runner_->write_out(t.table.blocks().subspan(t.n_moved, n), cargo::keys,
+  if (auto ok = runner_->write_out(t.table.blocks().subspan(t.n_moved, n), pool_content::keys,
                                    all.subspan(t.n_moved * each, n * each));
       !ok)
     return std::unexpected(std::move(ok.error()));
@@ -157,7 +158,7 @@ result<bool> scheduler::contents::move_in(transfer& t, uint64_t n) {
         fmt::format("a sequence that comes in lacks the {} blocks that it reserved", n));
   if (!copy()) return true;  // earlier copies may concern these blocks
   const uint64_t each = t.given->form.block_bytes;
-  if (auto ok = runner_->read_in(t.table.blocks().subspan(t.n_moved, n), cargo::keys,
+  if (auto ok = runner_->read_in(t.table.blocks().subspan(t.n_moved, n), pool_content::keys,
                                  t.given->blocks.subspan(t.n_moved * each, n * each));
       !ok)
     return std::unexpected(std::move(ok.error()));
@@ -171,7 +172,7 @@ result<bool> scheduler::contents::finish_in(transfer& t) {
   if (t.given->state.empty()) return false;
   if (!copy()) return true;
   const uint32_t state = t.table.state();
-  if (auto ok = runner_->read_in({&state, 1}, cargo::states, t.given->state); !ok)
+  if (auto ok = runner_->read_in({&state, 1}, pool_content::states, t.given->state); !ok)
     return std::unexpected(std::move(ok.error()));
   if (!memory_->leave_state(t.table)) return busy(kv::shortage::blocks);
   return false;

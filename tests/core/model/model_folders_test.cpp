@@ -543,10 +543,10 @@ TEST(model_folders, know_a_bitnet_that_is_called_llama) {
 
 // ---- docs/reference/model-folder-members.md ----------------------------------------------------
 
-const char* spelled(huggingface::fate what) {
-  return what == huggingface::fate::used       ? "used"
-         : what == huggingface::fate::harmless ? "harmless"
-                                               : "left out";
+const char* spelled(huggingface::member_use what) {
+  return what == huggingface::member_use::used       ? "used"
+         : what == huggingface::member_use::harmless ? "harmless"
+                                                     : "left out";
 }
 
 std::string page() {

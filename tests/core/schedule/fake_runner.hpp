@@ -121,13 +121,13 @@ class fake_runner final : public step_runner {
   }
 
   [[nodiscard]] const kv::saved_form& form() const override { return its_form; }
-  result<void> write_out(std::span<const uint32_t> which, cargo what,
+  result<void> write_out(std::span<const uint32_t> which, pool_content what,
                          std::span<std::byte> bytes) override {
     return each_moved(which, what, bytes, [](std::span<std::byte> here, std::byte* there) {
       std::ranges::copy(here, there);
     });
   }
-  result<void> read_in(std::span<const uint32_t> which, cargo what,
+  result<void> read_in(std::span<const uint32_t> which, pool_content what,
                        std::span<const std::byte> bytes) override {
     return each_moved(which, what, bytes, [](std::span<std::byte> here, const std::byte* there) {
       std::copy_n(there, here.size(), here.begin());
@@ -136,14 +136,14 @@ class fake_runner final : public step_runner {
 
  private:
   template <class Bytes, class Move>
-  result<void> each_moved(std::span<const uint32_t> which, cargo what, Bytes bytes,
+  result<void> each_moved(std::span<const uint32_t> which, pool_content what, Bytes bytes,
                           const Move& move) {
     ++n_moves;
     if (fails_to_move)
       if (auto why = fails_to_move()) return std::unexpected(*std::move(why));
     auto* at = bytes.data();
     for (const uint32_t i : which) {
-      const std::span<std::byte> here = what == cargo::keys
+      const std::span<std::byte> here = what == pool_content::keys
                                             ? std::as_writable_bytes(block(i))
                                             : std::as_writable_bytes(std::span(&states_.at(i), 1));
       move(here, at);
