@@ -443,6 +443,17 @@ TEST_P(row_forms, q4_0_keeps_the_largest_and_rounds_halves_up) {
   }
 }
 
+// How far quant_error may be from the sum in double. q / s has two roundings, of 1 / s and of the
+// product; a third one stands for their second order. So each difference is off by 3 u of q / s,
+// and the sum of squares by 2 * 3 u * sum(|difference| * |q / s|) + (3 u)^2 * size, where by
+// Cauchy-Schwarz the sum is at most sqrt(exact * size). Beside that, a term has 3 roundings and
+// goes through k / 16 + 5 additions.
+double quant_error_tolerance(double exact, double size, uint64_t k) {
+  constexpr double u = 0x1p-24;
+  const double roundings = static_cast<double>(k) / 16 + 8;
+  return 6 * u * std::sqrt(exact * size) + 9 * u * u * size + roundings * u * exact;
+}
+
 TEST_P(row_forms, the_error_of_quantising_equals_its_definition) {
   for (const row& r : rows) {
     if (r.contents != fill::usual && r.contents != fill::zero) continue;
@@ -459,7 +470,7 @@ TEST_P(row_forms, the_error_of_quantising_equals_its_definition) {
     double exact = 0;
     for (uint64_t i = 0; i < r.k; ++i)
       exact += std::pow(double{x.a[i]} - static_cast<double>(q[i]) / double{s}, 2);
-    EXPECT_NEAR(error, exact, 1e-4 * exact + 1e-12);
+    EXPECT_NEAR(error, exact, quant_error_tolerance(exact, double{size}, r.k));
   }
 }
 

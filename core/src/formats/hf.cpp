@@ -221,10 +221,11 @@ result<reading> understand_hf_packed(const source& from) {
   const float given = real_element(from.scales.type, from.scales.bytes, 0);
   const float scale = divides ? 1 / given : given;
   if (!std::isfinite(scale) || scale <= 0)
-    return fail(BITNET_BAD_DATA,
-                fmt::format("weight_scale is {}; it and its inverse must be finite numbers above zero; "
-                            "the file is damaged",
-                            given));
+    return fail(
+        BITNET_BAD_DATA,
+        fmt::format("weight_scale is {}; it and its inverse must be finite numbers above zero; "
+                    "the file is damaged",
+                    given));
   // A mean of weights is well below 1, its inverse well above 5.
   // docs/reference/weights.md#checkpoints
   constexpr float most_mean = 5;

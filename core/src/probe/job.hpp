@@ -32,7 +32,8 @@ struct job {
   std::filesystem::path memory;          // folder of cached answers; "": none, and it ends with us
   cache_key key;                         // under which the answer is cached
   bool fresh = false;                    // ignore cached answers
-  bool needed = false;                   // no other backend would do: run at the asker's priority
+  // No other backend would do: the probe has the priority of the program that waits for it.
+  bool needed = false;
 };
 
 [[nodiscard]] std::string write_job(const job& j);

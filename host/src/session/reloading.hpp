@@ -18,7 +18,7 @@ namespace bitnet::host {
 // A backend's library in memory, as bitnet_runtime_report lists it.
 struct loaded_copy {
   std::string backend, library, manifest, state, build_id;
-  std::string named;  // the library's path as its manifest has it, links unresolved
+  std::string named;    // the library's path as its manifest has it, links unresolved
   uint32_t number = 0;  // from 1; "generation" in the report
 };
 [[nodiscard]] std::vector<loaded_copy> loaded_copies(bitnet_runtime* runtime);
