@@ -7,8 +7,8 @@ they wait for those before them (ahead.py).
 The counts are those that docs/explain/kernel-ladder-cuda.md has on paper, for all rows and tokens that a lane takes at
 once. A loop that takes more of anything is an error, and so is one that takes less: what got better is written down,
 with --write. A kernel that a token waits for and that needs more instructions than a device executes while its memory
-brings the bytes is an error, unless weigh.py names the device. --shares prints the table of docs/explain/kernel-ladder-cuda.md
-from weights.csv. Another release of the compiler than the table's counts otherwise, and is not judged.
+brings the bytes is an error, unless weigh.py names the device. --shares prints the tables of
+docs/reference/kernel-counts-cuda.md from weights.csv. Another release of the compiler than the table's counts otherwise, and is not judged.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""How near to a device's limits whole models come by count, as the tables of docs/explain/kernel-ladder-cuda.md have it.
+"""How near to a device's limits whole models come by count, as the tables of docs/reference/kernel-counts-cuda.md have it.
 
     reach.py [PAGE]   prints the tables; with PAGE, fails where a line of a table is not in it
 

@@ -274,7 +274,7 @@ def over(rows):
 
 
 def table(rows):
-    """As docs/explain/kernel-ladder-cuda.md has it: a table of one token, and one of prompts."""
+    """As docs/reference/kernel-counts-cuda.md has it: a table of one token, and one of prompts."""
     out = []
     other = (*OF_ROWS, *(prompt.kernel for prompt in PROMPTS))
     few = {(case.kernel, case.shape) for case in BETWEEN}

@@ -220,7 +220,8 @@ tiny_shape shape_with_groups() {
   return out;
 }
 
-// docs/explain/kernel-ladder-cuda.md has these numbers: rungs 1 and 24, and the reach by count.
+// docs/explain/kernel-ladder-cuda.md (rungs 1 and 24) and docs/reference/kernel-counts-cuda.md
+// (reach by count) have these numbers.
 TEST_F(cuda_steps, of_one_token_have_so_many_launches) {
   const runner_options short_context;
   runner_options in_parts;
