@@ -12,6 +12,23 @@ namespace bitnet::gpu {
 using sdk::failed;
 using source = operand::source;
 
+namespace {
+
+// The parameters that attn_paged and attn_tiles have in common.
+template <class Params>
+Params params_of_context(uint32_t rows, const bitnet_op& op) {
+  Params p{};
+  p.rows = rows;
+  p.n_heads = static_cast<uint32_t>(op.ints[1]);
+  p.n_kv_heads = static_cast<uint32_t>(op.ints[2]);
+  p.head_dim = static_cast<uint32_t>(op.ints[3]);
+  p.window = static_cast<uint32_t>(op.ints[4]);
+  p.scale = op.floats[0];
+  return p;
+}
+
+}  // namespace
+
 bitnet_status planner::make() {
   for (uint64_t i = 0; i < graph_.ops.size(); ++i) {
     const bitnet_op& op = graph_.ops[i];
@@ -310,7 +327,7 @@ bitnet_status planner::kv_write(const bitnet_op& op, const fusion& f) {
 
 bitnet_status planner::attention(const bitnet_op& op, const fusion& f) {
   const auto layer = static_cast<uint32_t>(op.ints[0]);
-  const auto heads = static_cast<uint32_t>(op.ints[1]), kv = static_cast<uint32_t>(op.ints[2]);
+  const auto heads = static_cast<uint32_t>(op.ints[1]);
   const auto head_dim = static_cast<uint32_t>(op.ints[3]);
   const uint32_t most_kept = device_.capabilities().max_kept;
   if (head_dim > most_kept * tiles_.group)
@@ -324,14 +341,7 @@ bitnet_status planner::attention(const bitnet_op& op, const fusion& f) {
   n.operands = {reads(op.inputs[0]),    {source::positions},   {source::sequences},
                 {source::block_tables}, {source::keys, layer}, {source::values, layer},
                 writes(op.outputs[0])};
-  n.params = attn_paged_params{.rows = n.rows,
-                               .n_heads = heads,
-                               .n_kv_heads = kv,
-                               .head_dim = head_dim,
-                               .block_tokens = 0,
-                               .max_blocks = 0,
-                               .scale = op.floats[0],
-                               .window = static_cast<uint32_t>(op.ints[4])};
+  n.params = params_of_context<attn_paged_params>(n.rows, op);
   return push(std::move(n));
 }
 
@@ -349,15 +359,7 @@ bitnet_status planner::attention_by_tiles(const bitnet_op& op, const fusion& f) 
   whole.operands = {reads(op.inputs[0]),    {source::positions},   {source::sequences},
                     {source::block_tables}, {source::keys, layer}, {source::values, layer},
                     writes(op.outputs[0])};
-  whole.params = attn_tiles_params{.rows = whole.rows,
-                                   .n_heads = heads,
-                                   .n_kv_heads = kv,
-                                   .head_dim = head_dim,
-                                   .block_tokens = 0,
-                                   .max_blocks = 0,
-                                   .scale = op.floats[0],
-                                   .window = window,
-                                   .parts = 0};
+  whole.params = params_of_context<attn_tiles_params>(whole.rows, op);
   round_prompts(whole);
   const std::string parts_name = attention_parts_name(device_.name);
   if (device_.is_disabled(parts_name)) {
