@@ -429,8 +429,8 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
   gpu::linear_ternary_params p{};
   std::memcpy(&p, params, sizeof p);
   const bool factors = has_factors(spec), tiles = fits_tiles(spec, p);
-  // A tile takes fewer instructions from two tokens on. With more tokens than the small tile takes,
-  // the weights would be read twice.
+  // A tile takes fewer instructions from two tokens on. With more tokens than the small tile of
+  // matrices with one scale takes, it would read the weights twice.
   constexpr uint64_t fewest_of_many = few_tokens.tokens + 1, fewest_rows = 64;
   const bool many = tokens >= fewest_of_many && p.n_rows >= fewest_rows;
   if (tokens > 1 && tiles) {

@@ -190,8 +190,8 @@ class device {
  public:
   virtual ~device() = default;
   virtual const facts& describe() const noexcept = 0;
-  // capabilities::precisions, without those whose products of dense matrices are left out: the user
-  // disabled a kernel of them, or it was found wrong.
+  // capabilities::precisions, without those whose rounding, or all of whose products of dense
+  // matrices, are left out: the user disabled the kernels, or they were found wrong.
   virtual uint32_t rounded_products() const noexcept { return describe().capabilities.precisions; }
   // capabilities::rounded_heads, without those whose kernel is left out in the same way.
   virtual uint32_t rounded_heads() const noexcept { return describe().capabilities.rounded_heads; }

@@ -1,6 +1,7 @@
 #include "form_check.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -33,14 +34,10 @@ std::vector<uint32_t> codes_of(uint64_t count) {
   return out;
 }
 uint32_t bits_of(float x) {
-  uint32_t out = 0;
-  std::memcpy(&out, &x, sizeof out);
-  return out;
+  return std::bit_cast<uint32_t>(x);
 }
 float float_of(uint32_t bits) {
-  float out = 0;
-  std::memcpy(&out, &bits, sizeof out);
-  return out;
+  return std::bit_cast<float>(bits);
 }
 // Numbers from 1/8 to 2 in eighths, with either sign: factors of a sum of integers, which is exact.
 std::vector<uint32_t> eighths_of(uint64_t count) {
@@ -68,18 +65,21 @@ uint32_t rounded_to(uint32_t format, float x) {
   const uint32_t bits = bits_of(x), below = bits & 0xffffu, upper = bits >> 16;
   return upper + (below > 0x8000u || (below == 0x8000u && upper % 2 == 1) ? 1 : 0);
 }
-// Numbers from 1 to 2 with all bits of the format, and either sign; two to a word.
-std::vector<uint32_t> halves_of(uint32_t format, uint64_t count) {
+// Numbers from 1 to 2, and either sign, two to a word: with all bits of the format, or only the
+// uppermost, which are 1 and 1.5.
+std::vector<uint32_t> halves_of(uint32_t format, uint64_t count, bool all_bits = true) {
   const bool f16 = format == BITNET_FORMAT_F16;
-  std::vector<uint32_t> out = words_of((count + 1) / 2, f16 ? 0x83ff83ffu : 0x807f807fu);
+  const uint32_t upper = f16 ? 0x82008200u : 0x80408040u, all = f16 ? 0x83ff83ffu : 0x807f807fu;
+  std::vector<uint32_t> out = words_of((count + 1) / 2, all_bits ? all : upper);
   for (uint32_t& word : out) word |= f16 ? 0x3c003c00u : 0x3f803f80u;
   return out;
 }
-// The same with 1 and 1.5.
-std::vector<uint32_t> halves_of_two_bits(uint32_t format, uint64_t count) {
-  const bool f16 = format == BITNET_FORMAT_F16;
-  std::vector<uint32_t> out = words_of((count + 1) / 2, f16 ? 0x82008200u : 0x80408040u);
-  for (uint32_t& word : out) word |= f16 ? 0x3c003c00u : 0x3f803f80u;
+// The two numbers of each word.
+std::vector<float> values_of(uint32_t format, const std::vector<uint32_t>& words) {
+  std::vector<float> out;
+  out.reserve(2 * words.size());
+  for (const uint32_t word : words)
+    for (const uint32_t half : {word & 0xffffu, word >> 16}) out.push_back(value_of(format, half));
   return out;
 }
 
@@ -132,15 +132,14 @@ trial rounded_trial(uint32_t format, uint32_t k, uint32_t rows, uint32_t tokens)
   std::vector<uint32_t> x = halves_of(format, uint64_t{2} * tokens * stride);
   for (uint32_t t = 0; t < tokens; ++t)
     x[t * stride + stride - 4] = bits_of(std::ldexp(1.0f, static_cast<int>(t % 7) - 3));
-  std::vector<uint32_t> matrix = halves_of_two_bits(format, uint64_t{rows} * k);
+  std::vector<uint32_t> matrix = halves_of(format, uint64_t{rows} * k, false);
+  const std::vector<float> of_x = values_of(format, x), of_matrix = values_of(format, matrix);
+  out.wanted.reserve(uint64_t{tokens} * rows);
   for (uint32_t t = 0; t < tokens; ++t)
     for (uint32_t r = 0; r < rows; ++r) {
+      const float *a = &of_matrix[uint64_t{r} * k], *b = &of_x[uint64_t{t} * 2 * stride];
       float sum = 0;
-      for (uint32_t w = 0; w < words; ++w) {
-        const uint32_t a = matrix[r * words + w], b = x[t * stride + w];
-        sum += value_of(format, a & 0xffffu) * value_of(format, b & 0xffffu);
-        sum += value_of(format, a >> 16) * value_of(format, b >> 16);
-      }
+      for (uint32_t i = 0; i < k; ++i) sum += a[i] * b[i];
       out.wanted.push_back(bits_of(sum * float_of(x[t * stride + stride - 4])));
     }
   out.memory = {{tokens, 0, 0, 0},
@@ -254,12 +253,8 @@ trial attention_trial(uint32_t head_dim, uint32_t tile_rows) {
   }
   for (uint32_t i = 0; i < sequences * max_blocks; ++i)
     table.push_back(sequences * max_blocks - 1 - i);
-  // Two numbers of f16 to a word, from 1 to 2 with either sign.
   const auto numbers = [&] {
-    std::vector<uint32_t> out =
-        words_of(rows * kv_row_words(BITNET_DTYPE_F16, head_dim), 0x83ff83ffu);
-    for (uint32_t& word : out) word |= 0x3c003c00u;
-    return out;
+    return halves_of(BITNET_FORMAT_F16, 2 * rows * kv_row_words(BITNET_DTYPE_F16, head_dim));
   };
   trial out;
   out.spec = {kernel_id::attn_tiles,
@@ -368,7 +363,7 @@ bitnet_status check_forms(device_with_forms& on, std::span<const form_trial> tri
                                    : "has other bits than the host computes";
     uint64_t patience_ns = on.patience_ns();
     for (const char* form : one.forms) {
-      if (has(known, form)) continue;
+      if (has(known, form) || !has(all, form)) continue;  // this build may lack it
       if (wanted.empty()) {
         using clock = std::chrono::steady_clock;
         const clock::time_point from = clock::now();

@@ -54,7 +54,6 @@ struct kept_row {
     });
     const float scale = quant_scale(group_max(largest));
     const auto words = static_cast<uint32_t>(gpu::i8_row_words(k));
-    // Whole turns end within k: it is a multiple of four, and `words` of whole blocks.
     each_turn(4 * words, [&](uint32_t turn, uint32_t w, bool) {
       const float(&v)[4] = of[turn];
       if (w < words)
