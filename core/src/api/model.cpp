@@ -13,18 +13,14 @@ using bitnet::api::guarded;
 using bitnet::api::judge_of;
 using bitnet::api::load_options_of;
 using bitnet::api::missing;
+using bitnet::api::of_no_kind;
 
-namespace {
-
-// An option whose value is none of `kinds`, which is a list as in "A, B or C".
-std::unexpected<bitnet::failure> of_no_kind(const std::string& option, const char* kinds,
-                                            uint32_t found) {
-  return bitnet::fail(
+std::unexpected<bitnet::failure> bitnet::api::of_no_kind(const std::string& option,
+                                                         const char* kinds, uint32_t found) {
+  return fail(
       BITNET_INVALID_ARGUMENT,
       fmt::format("{} must be {}, found {}; use a constant of bitnet.h", option, kinds, found));
 }
-
-}  // namespace
 
 bitnet::result<bitnet::model::load_options> bitnet::api::load_options_of(
     const bitnet_model_options& o) {

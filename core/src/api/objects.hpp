@@ -42,6 +42,8 @@ namespace bitnet::api {
 
 // model.cpp
 result<model::load_options> load_options_of(const bitnet_model_options& o);
+// An option whose value is none of `kinds`, which is a list as in "A, B or C".
+std::unexpected<failure> of_no_kind(const std::string& option, const char* kinds, uint32_t found);
 // session.cpp
 result<engine::session_options> session_options_of(const bitnet_session_options& o);
 // `of_model`: the pooling that the model's file declares.

@@ -26,10 +26,8 @@ bitnet::result<bitnet::reload::options> options_of(const bitnet_reload_options& 
       out.sessions = bitnet::engine::moving::recompute;
       break;
     default:
-      return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                          fmt::format("policy must be BITNET_RELOAD_FINISH, _MIGRATE or "
-                                      "_RECOMPUTE, found {}; use a constant of bitnet.h",
-                                      o.policy));
+      return bitnet::api::of_no_kind("policy", "BITNET_RELOAD_FINISH, _MIGRATE or _RECOMPUTE",
+                                     o.policy);
   }
   out.force = o.force != 0;
   out.accept_stale = o.accept_stale != 0;

@@ -171,10 +171,7 @@ bitnet::result<std::optional<session_guard>> bitnet::api::guard_or_callback(
 bitnet::result<bitnet::sequence::pooling> bitnet::api::pooling_for(const bitnet_session_options& o,
                                                                    uint32_t of_model) {
   if (o.pooling > BITNET_POOLING_LAST)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                        fmt::format("pooling must be MODEL, MEAN, CLS or LAST, found {}; use a "
-                                    "constant of bitnet.h",
-                                    o.pooling));
+    return of_no_kind("pooling", "MODEL, MEAN, CLS or LAST", o.pooling);
   if (o.embeddings == 0 && o.pooling != BITNET_POOLING_MODEL)
     return bitnet::fail(BITNET_INVALID_ARGUMENT,
                         "pooling is for sessions of embeddings; set embeddings too");
