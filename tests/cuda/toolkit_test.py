@@ -1,5 +1,5 @@
 """plugins/cuda/toolkit.cmake: releases of CUDA, architectures and drivers, with scripts in place of nvcc; and no call
-of the backend is newer than the oldest driver that docs/how-to/set-up-cuda.md names.
+of the backend is newer than the oldest driver, of CUDA 12.0.
 
     toolkit_test.py TREE HEADERS
 """

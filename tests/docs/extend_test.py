@@ -85,7 +85,7 @@ class Pages(unittest.TestCase):
                 ("gpu-kernel", "plugins/gpu-common/simt_kernels.cpp", ("part_of(",)),
                 ("gpu-kernel", "plugins/cuda/CMakeLists.txt", ("parts_built", "code_of_${part}")),
                 ("gpu-kernel", "plugins/cuda/kernel_table.cpp", ("form_index", "grid_of(", "alternatives_for(",
-                                                                 "forms_by_warp_groups(", "forms_by_doubles(")),
+                                                                 "forms_by_doubles(")),
                 ("gpu-driver", "plugins/gpu-common/driver.hpp", ("virtual ",)),
                 ("gpu-driver", "plugins/gpu-common/kernels.cmake", ("bitnet_gpu_texts",)),
                 ("op", "abi/include/bitnet/abi/ops.h", ("BITNET_OP_LIST(X)",)),

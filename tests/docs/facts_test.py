@@ -406,7 +406,7 @@ class Facts(unittest.TestCase):
         self.assertEqual({*of_all, *of_some} - used("plugins/gpu-common"), set(), "no plan has it")
         self.assertEqual(set(of_all) - used("tests/opencl"), set(), "no test in tests/opencl runs it alone")
 
-    def test_kernels_that_join(self):
+    def test_kernels_written_to_join_are_joined(self):
         """The host launches the kernels together that are written for it."""
         if not (ROOT / "plugins/gpu-common").is_dir():
             self.skipTest("plugins/gpu-common is not in this tree")

@@ -49,7 +49,8 @@ def sections(path, names):
 def compiled(target, part, scratch):
     out = pathlib.Path(scratch, f"{target}.{part}")
     plugins = TREE / "plugins"
-    subprocess.run([COMPILERS[target], "-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc",
+    version = ["-mcode-object-version=5"] if target.startswith("gfx12") else []  # as plugins/rocm/CMakeLists.txt
+    subprocess.run([COMPILERS[target], *version, "-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc",
                     f"--rocm-device-lib-path={LIBRARIES}", f"--offload-arch={target}", "-std=c++20", "-O3",
                     "-ffp-contract=off", "-fno-gpu-flush-denormals-to-zero", f"-I{plugins}/rocm/kernels", f"-I{plugins}",
                     f"-I{TREE}/abi/include", f"-I{plugins}/sdk/include", "-include", "device.cuh", "-o", out,
