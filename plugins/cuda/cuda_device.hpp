@@ -90,7 +90,7 @@ class kernel final : public gpu::kernel {
 inline constexpr uint32_t most_looks = 1u << 16;
 
 // Whether the graphs of a device may start a kernel while the kernels before it still compute.
-// Becomes false when the driver rejects such a graph.
+// Becomes false when the driver refuses such a graph.
 //
 // Threads  any: one thread may launch while another one records.
 class overlap {

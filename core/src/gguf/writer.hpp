@@ -4,8 +4,7 @@
 // Atomic   As files::new_file: finish() gives a regular file its name, so that it appears whole or
 //          not at all.
 // Version  3, little-endian, alignment 32.
-// Errors   BITNET_INVALID_ARGUMENT when the path cannot be written, BITNET_IO when the disk
-//          rejects.
+// Errors   BITNET_INVALID_ARGUMENT when the path cannot be written, BITNET_IO when a write fails.
 // Source   docs/reference/gguf.md
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 #pragma once
 // Builders of texts and lists. They ask the rendering for memory before they grow, including the
-// spare room. If it rejects, they stay as they are and the rendering has the error.
+// spare room. If it grants none, they stay as they are and the rendering has the error.
 
 #include <algorithm>
 #include <string>

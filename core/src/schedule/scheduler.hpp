@@ -44,7 +44,7 @@ struct options {
   uint64_t piece_bytes = uint64_t{8} << 20U;
   // Returns another runner of the same model, after the current one failed with BITNET_DEVICE_LOST,
   // BITNET_CONTEXT_POISONED or BITNET_TIMEOUT. Called by the scheduler's thread, no lock held. If
-  // it is empty or fails, all requests fail, and submit rejects until replace().
+  // it is empty or fails, all requests fail, and submit rejects each until replace().
   std::function<result<std::unique_ptr<step_runner>>(const failure&)> on_loss;
   // Is set, or past its deadline, while every request of the running step is cancelled or past its
   // own deadline, or after stop(): the runner may then end the step with BITNET_CANCELLED. It comes

@@ -152,7 +152,7 @@ function backends_part(backends, metrics) {
 
 // ---- the panel ---------------------------------------------------------------------------------
 
-// null if the route is missing or rejects.
+// null if the route is missing or rejects the request.
 async function asked(path) {
   try {
     return await ask(path, {quiet: true});
