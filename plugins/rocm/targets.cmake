@@ -80,7 +80,7 @@ function(bitnet_rocm_compiler_for_rdna4 out)
     return()
   endif()
   find_program(BITNET_CLANG_FOR_RDNA4 NAMES clang-19
-    DOC "Clang 19 or newer, with its lld, that compiles the kernels of the rocm backend for RDNA 4")
+    DOC "Clang 19, with its lld, that compiles the kernels of the rocm backend for RDNA 4")
   set(said "clang-19 is not found")
   if(BITNET_CLANG_FOR_RDNA4)
     bitnet_rocm_libraries(libraries ${BITNET_ROCM_DEVICE_LIBS} ${BITNET_CLANG_FOR_ROCM} ${BITNET_CLANG_FOR_RDNA4})
