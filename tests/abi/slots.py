@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Each slot of a table of the contract says from which thread it may be called, how long it takes and how it fails.
+"""The comment of each slot has a line 'Fails:' and ends with a thread rule and a time that base.h defines.
 
-So does the entry of a plugin. No comment has made the formatter break a declaration.
+So does the comment of a plugin's entry. No comment has made the formatter break a declaration.
 
-Usage: slots.py HEADER...
+Usage: slots.py HEADER...       (base.h is among them)
 """
 
 import pathlib
@@ -15,10 +15,14 @@ TABLE = re.compile(r"^typedef struct (bitnet_\w+_v\d+) \{\n(.*?)^\} \1;", re.DOT
 SLOT = re.compile(r"(/\*(?:(?!\*/).)*\*/)?\s+(?:const )?[a-z_0-9]+\*? ?\(\*([a-z_]+)\)\(", re.DOTALL)
 ANY_SLOT = re.compile(r"\(\*([a-z_]+)\)\(")
 ENTRY = re.compile(r"(/\*(?:(?!\*/).)*\*/)\s+typedef bitnet_status \(\*(bitnet_backend_entry)\)\(", re.DOTALL)
-TIME = re.compile(r"\[(instant|short|long)\]|\[any\](?:, beside no other call)?, "
-                  r"(?:up to timeout_ns|as long as its tasks)")
+# The paragraph of base.h that defines the words: in brackets, or in quotes, where ... stands for more words.
+TAGS = re.compile(r" Tags .*? Threads: (.*?) Times: (.*?) In place of a class (.*?) bitnet\.h has ")
 BROKEN = re.compile(r"^(#define BITNET_\w+) \\$|^  (?:const )?\w+\*?\n +(\w+); ", re.MULTILINE)
 LEAST = {"backend.h": 37, "packed.h": 3, "tuning.h": 3, "host.h": 5}
+
+
+def joined(comment):
+    return re.sub(r"\n +\* *", " ", comment)
 
 
 def slots_of(text):
@@ -26,24 +30,44 @@ def slots_of(text):
     for _, table in TABLE.findall(text):
         said = {slot: comment for comment, slot in SLOT.findall(table)}
         for slot in ANY_SLOT.findall(table):
-            yield slot, re.sub(r"\n +\* ?", " ", said.get(slot, ""))
+            yield slot, joined(said.get(slot, ""))
     for comment, entry in ENTRY.findall(text):
-        yield entry, re.sub(r"\n +\* ?", " ", comment)
+        yield entry, joined(comment)
+
+
+def any_of(words):
+    return "(?:" + "|".join(re.escape(word).replace(re.escape("..."), r"[^,.\[]+") for word in words) + ")"
+
+
+def end_of_comment(base):
+    """What a comment of a slot must end with, from the definitions in base.h."""
+    threads, times, instead = TAGS.search(joined(base)).groups()
+    tags, quoted = r"\[\w+\]", r'"([^"]+)"'
+    thread = any_of(re.findall(tags, threads)) + f"(?:, {any_of(re.findall(quoted, threads))})?"
+    time = f",? {any_of(re.findall(tags, times))}(?:, {any_of(re.findall(quoted, times))})?"
+    return re.compile(rf" {thread}(?:{time}|, {any_of(re.findall(quoted, instead))}) \*/$")
 
 
 def main():
+    headers = [pathlib.Path(name) for name in sys.argv[1:]]
+    base = next((name for name in headers if name.name == "base.h"), None)
+    if base is None:
+        print("base.h, which defines the tags, is not among the headers; name it, too")
+        return 2
+    end = end_of_comment(base.read_text(encoding="utf-8"))
     problems, n = [], 0
-    for name in map(pathlib.Path, sys.argv[1:]):
+    for name in headers:
         text = name.read_text(encoding="utf-8")
         slots = list(slots_of(text))
         n += len(slots)
         if len(slots) < LEAST.get(name.name, 0):
             problems.append(f"{name}: {len(slots)} slots were found, at least {LEAST[name.name]} are expected")
         for slot, comment in slots:
-            for what, there in [("a thread", re.search(r"\[(any|device|queue)\]", comment)),
-                                ("a time", TIME.search(comment)), ("a line 'Fails:'", "Fails:" in comment)]:
-                if not there:
-                    problems.append(f"{name}: {slot} lacks {what}; add it to the comment directly above")
+            if not end.search(comment):
+                problems.append(f"{name}: the comment of {slot} ends with '{comment[-60:]}'; end it with a thread rule "
+                                "and a time of base.h, like '[any] [short] */'")
+            if "Fails:" not in comment:
+                problems.append(f"{name}: {slot} lacks a line 'Fails:'; add it to the comment directly above")
         problems += [f"{name}: {a or b} is broken by its comment; put the comment above it"
                      for a, b in BROKEN.findall(text)]
     print("\n".join(problems) or f"{n} slots")

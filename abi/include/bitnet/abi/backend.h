@@ -48,7 +48,7 @@ typedef struct bitnet_open_request {
   uint32_t purpose;       /* BITNET_PURPOSE_* */
   uint32_t abi_minor_min; /* the minors that the host speaks */
   uint32_t abi_minor_max;
-  uint64_t host_features[4]; /* unused: ADR 0055 */
+  uint64_t host_features[4]; /* the host writes 0: no feature is defined (ADR 0055) */
   uint32_t generation;       /* counts loads of this backend in this process, from 1 */
   uint32_t n_params;
   const bitnet_param* params; /* borrowed for the call */
@@ -105,7 +105,7 @@ typedef struct bitnet_backend_v0 {
   uint32_t need_minor_min; /* set by the plugin, also on refusal: what it could speak            */
   uint32_t need_minor_max;
   uint32_t reserved_0;
-  uint64_t features_used[4];
+  uint64_t features_used[4]; /* set by the plugin to 0: no feature is defined (ADR 0055) */
   bitnet_backend* self; /* first argument below; NULL is allowed */
 
   /* ---- required ---- */
@@ -114,7 +114,7 @@ typedef struct bitnet_backend_v0 {
   bitnet_status (*info)(bitnet_backend* self, bitnet_backend_info* out, bitnet_error* err);
 
   /* Ends the backend; every child is gone already, and no other call runs. No callback comes
-   * afterwards. Fails: cannot. [any], beside no other call [short] */
+   * afterwards. Fails: cannot. [any], beside no other call, [short] */
   void (*close)(bitnet_backend* self);
 
   /* Writes the number of usable devices; 0 is a valid answer. When there is none for a reason that
@@ -203,7 +203,8 @@ typedef struct bitnet_backend_v0 {
    * BITNET_CANCELLED; the binding is then as good as before. [device] [long] */
   bitnet_status (*binding_prepare)(bitnet_binding* binding, const bitnet_prepare_request* request,
                                    bitnet_error* err);
-  /* Waits for its steps. Fails: cannot. [device] [short] once they are over */
+  /* Waits for the steps of the binding, then destroys it. Fails: cannot. [device] [short], once they
+   * are done */
   void (*binding_destroy)(bitnet_binding* binding);
   /* What ran so far, of all bindings; the capacity rule of `kernels`. Fails: never, for a program
    * that there is. [any] [instant] */
@@ -260,7 +261,8 @@ typedef struct bitnet_backend_v0 {
                               bitnet_error* err);
   /* Writes the timeline's value. Fails: BITNET_DEVICE_LOST. [any] [instant] */
   bitnet_status (*queue_poll)(bitnet_queue* queue, uint64_t* out, bitnet_error* err);
-  /* Waits for what was submitted. Fails: cannot. [device] [short] once that is over */
+  /* Waits for all submitted work, then destroys the queue. Fails: cannot. [device] [short], once it
+   * is done */
   void (*queue_destroy)(bitnet_queue* queue);
 
   /* After BITNET_OK no plugin thread runs, no callback comes and no device work is pending, until

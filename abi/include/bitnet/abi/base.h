@@ -25,9 +25,12 @@
  * Ownership  out parameters are written on success only, unless said otherwise. The side that hands
  *            out a handle also provides the call that takes it back. Every pointer knows its
  *            length.
- * Tags       each function states its thread rule and its time class:
- *            [any] from any thread; [device] one call at a time per device; [queue] one call at a
- *            time per queue; [instant] < 1 ms; [short] < 100 ms; [long] reports cancellation.
+ * Tags       each function ends its comment with its thread rule and its time class.
+ *            Threads: [any] from any thread; [device] one call at a time per device; [queue] one
+ *            call at a time per queue; "beside no other call": no other call of the backend runs.
+ *            Times: [instant] < 1 ms; [short] < 100 ms; [long] reports cancellation; "once ..."
+ *            after a class: the class counts from then on. In place of a class "up to ...": at
+ *            most the time in that argument; "as long as ...": until that has ended.
  *            bitnet.h has tags of its own, whose objects are those of the C API.
  *
  * Plain C11, valid C++17; 64-bit little- or big-endian targets; no enum-typed, bool, long or

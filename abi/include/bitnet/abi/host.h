@@ -31,7 +31,7 @@ typedef struct bitnet_host_v0 {
    * for each other), and returns when all have returned. The caller is worker 0. Calls from several
    * threads take turns.
    * Fails: BITNET_INVALID_ARGUMENT if n_workers is not in [1, parallel_width], and from inside a
-   * task. [any], as long as its tasks take */
+   * task. [any], as long as its tasks run */
   bitnet_status (*parallel_run)(void* self, uint32_t n_workers, bitnet_task task, void* arg);
 
   /* Non-zero when the work that carries this token should stop soon; always 0 for token 0. A plugin

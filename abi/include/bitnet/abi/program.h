@@ -237,7 +237,7 @@ typedef struct bitnet_step {
 /* How often a kernel of this program ran: counted by the dispatcher when it ran. */
 typedef struct bitnet_kernel_stat {
   uint32_t struct_size;
-  uint32_t op;
+  uint32_t op; /* BITNET_OP_* */
   uint64_t calls;
   uint64_t time_ns; /* 0 unless BITNET_PROGRAM_PROFILE */
   uint64_t bytes;   /* of weights that the calls read; 0 = none, or not counted */
