@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* bitnet/abi/answers.h - one list of checks that find an impossible answer of a plugin. The host
- * rejects such answers when it computes; the self-test of the probe and the conformance kit use the
- * same list.
+/* bitnet/abi/answers.h - checks that find an impossible answer of a plugin. The host, the self-test
+ * of the probe and the conformance kit use the same checks, and reject such answers.
  *
- * Each function returns NULL, or the fault in words that follow the name of a slot ("gives no
- * address"). None costs more than comparing the members of the answer, and none follows a pointer
- * that the plugin returned. */
+ * Each function returns NULL, or a description of the fault for a message that begins with the name
+ * of the slot ("gives no address"). It only compares members of the answer, and never dereferences
+ * a pointer that the plugin returned. */
 #ifndef BITNET_ABI_ANSWERS_H
 #define BITNET_ABI_ANSWERS_H
 
@@ -27,12 +26,12 @@ static inline int bitnet_is_alignment(uint64_t bytes) {
   return bytes != 0 && (bytes & (bytes - 1)) == 0 && bytes <= BITNET_MOST_ALIGNMENT_BYTES;
 }
 
-/* Of every slot that gives a handle. */
+/* For every slot that returns a handle. */
 static inline const char* bitnet_wrong_handle(const void* handle) {
   return handle == NULL ? "succeeds and gives no handle" : NULL;
 }
 
-/* Of buffer_map, called twice; 0 as the alignment if the device reports none. */
+/* For two calls of buffer_map; alignment_bytes is 0 if the device reports no alignment. */
 static inline const char* bitnet_wrong_mapping(const void* address, const void* again,
                                                uint64_t bytes, uint32_t alignment_bytes) {
   const uint64_t at = (uint64_t)(uintptr_t)address;
@@ -44,7 +43,7 @@ static inline const char* bitnet_wrong_mapping(const void* address, const void* 
   return NULL;
 }
 
-/* Of buffer_map for two buffers of one device. */
+/* For buffer_map of two buffers of one device. */
 static inline const char* bitnet_wrong_overlap(const void* a, uint64_t a_bytes, const void* b,
                                                uint64_t b_bytes) {
   const uint64_t at_a = (uint64_t)(uintptr_t)a, at_b = (uint64_t)(uintptr_t)b;
@@ -52,7 +51,7 @@ static inline const char* bitnet_wrong_overlap(const void* a, uint64_t a_bytes, 
                                                         : NULL;
 }
 
-/* Of weight_plan. */
+/* For weight_plan. */
 static inline const char* bitnet_wrong_weight_plan(const bitnet_weight_plan* plan) {
   if (plan->struct_size != sizeof *plan) return "changes struct_size";
   if (memchr(plan->layout_id, 0, sizeof plan->layout_id) == NULL)
@@ -65,38 +64,38 @@ static inline const char* bitnet_wrong_weight_plan(const bitnet_weight_plan* pla
   return NULL;
 }
 
-/* Of graph_query. */
+/* For graph_query. */
 static inline const char* bitnet_wrong_levels(const uint32_t* levels, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i)
     if (levels[i] > BITNET_LEVEL_FUSED) return "gives a level that there is not";
   return NULL;
 }
 
-/* Of graph_query, where every primitive has a level; whether blocks were described. */
+/* For graph_query, if every primitive has a level; with_kv: the request described KV blocks. */
 static inline const char* bitnet_wrong_estimate(const bitnet_graph_estimate* e, int with_kv) {
   if (e->struct_size != sizeof *e) return "changes struct_size";
   if (with_kv != 0 && e->kv_block_bytes == 0) return "says that a block of keys takes no memory";
   return NULL;
 }
 
-/* The count of kernels and of program_stats, before there is room for so many. */
+/* For the count of kernels and of program_stats, before the caller allocates for so many. */
 static inline const char* bitnet_wrong_count(uint32_t n) {
   return n > BITNET_MOST_KERNELS ? "counts more than 16384 kernels" : NULL;
 }
 
-/* Of program_stats. */
+/* For program_stats. */
 static inline const char* bitnet_wrong_stat(const bitnet_kernel_stat* stat) {
   if (memchr(stat->id, 0, sizeof stat->id) == NULL) return "gives an id without an end";
   if (stat->id[0] == 0) return "gives a kernel without an id";
   return NULL;
 }
 
-/* Of queue_poll, after queue_wait returned BITNET_OK for a value. */
+/* For queue_poll, after queue_wait returned BITNET_OK for a value. */
 static inline const char* bitnet_wrong_timeline(uint64_t value, uint64_t waited_for) {
   return value < waited_for ? "says that the step is not done that queue_wait saw done" : NULL;
 }
 
-/* Of query_interface, and of the tables that it gives. `size` is that of the table. */
+/* For query_interface, and for the tables that it returns. `size` is that of the table. */
 static inline const char* bitnet_wrong_interface(const bitnet_interface_header* header,
                                                  uint64_t size) {
   if (header->version == 0) return "gives an interface of version 0";
@@ -117,10 +116,10 @@ static inline const char* bitnet_wrong_tuning_interface(const bitnet_tuning_v1* 
              : NULL;
 }
 
-/* Of bitnet_packed_weights_v1.describe, for a weight of so many elements. */
+/* For bitnet_packed_weights_v1.describe, for a weight of so many elements. */
 static inline const char* bitnet_wrong_packed_info(const bitnet_packed_info* info,
                                                    uint64_t elements) {
-  const uint64_t most = 16; /* bytes of an element, and of what is rounded up */
+  const uint64_t most = 16; /* bytes of an element at most, padding included */
   if (info->struct_size != sizeof *info) return "changes struct_size";
   if (memchr(info->layout_id, 0, sizeof info->layout_id) == NULL)
     return "gives a layout_id without an end";
@@ -133,7 +132,7 @@ static inline const char* bitnet_wrong_packed_info(const bitnet_packed_info* inf
              : NULL;
 }
 
-/* Of bitnet_packed_weights_v1.pack. */
+/* For bitnet_packed_weights_v1.pack. */
 static inline const char* bitnet_wrong_packed_form(const void* form, uint64_t alignment_bytes) {
   if (form == NULL) return "succeeds and gives no address";
   return alignment_bytes != 0 && (uint64_t)(uintptr_t)form % alignment_bytes != 0
@@ -141,8 +140,8 @@ static inline const char* bitnet_wrong_packed_form(const void* form, uint64_t al
              : NULL;
 }
 
-/* Of device_status. What `known` does not name is not looked at; of what it names, bits of the low
- * half that are not known here may be ignored. */
+/* For device_status. Members that `known` does not name are not checked. Unknown flags of the low
+ * half of a word are permitted. */
 static inline const char* bitnet_wrong_device_status(const bitnet_device_status* s) {
   const uint32_t known = s->known;
   if (s->struct_size != sizeof *s) return "changes struct_size";
@@ -168,7 +167,7 @@ static inline const char* bitnet_wrong_device_status(const bitnet_device_status*
   return NULL;
 }
 
-/* Of a step with top_logits = n: a row that is listed. */
+/* For a row that a step with top_logits = n lists. */
 static inline const char* bitnet_wrong_largest(const bitnet_largest* row, uint32_t n,
                                                uint64_t n_vocab) {
   if (row->count < n && row->count < n_vocab) return "lists fewer of the largest logits than asked";
@@ -178,8 +177,8 @@ static inline const char* bitnet_wrong_largest(const bitnet_largest* row, uint32
   return NULL;
 }
 
-/* A logit that no computation gives. If it stands where a step writes its logits, it shows
- * afterwards whether one was written. A quiet NaN. */
+/* A quiet NaN that no computation gives. The core stores it where a step will write logits. A
+ * logit that still has these bits after the step was not written. */
 #define BITNET_UNWRITTEN_LOGIT_BITS 0x7fe1b17eu
 
 #ifdef __cplusplus

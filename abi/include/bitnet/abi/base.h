@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* bitnet/abi/base.h - words shared by every header of the contract.
+/* bitnet/abi/base.h - definitions that all headers of the contract share.
  *
  * Units      sizes and offsets are bytes, shapes are elements, unless the name says otherwise
  *            (`_bytes`, `_ns`).
- * Growth     structs that one side hands to the other start with struct_size and only grow at the
- *            end. A reader uses a field only if BITNET_HAS_FIELD says that it is there. Arrays of
- *            structs travel with the size of one element. The caller that asks for an answer sets
- *            struct_size (or the element's size) and zeroes the rest; the callee writes no more
- *            than that, and leaves struct_size as it was.
- * Minors     what a minor adds is 0 in structs that a host sends to a plugin that agreed on an
- *            older one (bitnet_backend_v0::abi_minor).
- * Unknown    what a receiver does not understand it answers with BITNET_UNSUPPORTED, or with
- *            BITNET_LEVEL_NONE where levels are asked for; it neither ignores it nor calls it
- *            malformed. That goes for ids (ops, dtypes, dimensions, formats, roles), from minor 2
- *            on for a rank above 2 of a weight, for attributes that an op does not have, for
- *            members named reserved_n and for bytes behind the receiver's own form of a struct,
- *            which all are 0 where nothing is meant. Of a word of flags the high half must be
- *            understood; the low half may be ignored.
- *            A field that changes results goes only to a device that declared it. The open request
- *            and the host's table come before both sides have agreed: what is unknown there is
- *            ignored.
+ * Growth     structs that one side passes to the other start with struct_size and only grow at the
+ *            end. A reader uses a field only if BITNET_HAS_FIELD is true for it. Arrays of structs
+ *            come with the size of one element. For an answer, the caller sets struct_size (or the
+ *            element's size) and zeroes the rest; the callee writes no more bytes than that, and
+ *            does not change struct_size.
+ * Minors     if a plugin agreed on an older minor (bitnet_backend_v0::abi_minor), all members of
+ *            later minors are 0 in the structs that the host sends.
+ * Unknown    a receiver answers BITNET_UNSUPPORTED if it does not know a part of a request, or
+ *            BITNET_LEVEL_NONE where the answer is a level; it neither ignores the part nor reports
+ *            it as malformed. This applies to ids (ops, dtypes, dimensions, formats, roles), and
+ *            from minor 2 on to a weight of a rank above 2. It applies to attributes that an op
+ *            does not have, to members named reserved_n, and to bytes after the receiver's own form
+ *            of a struct, unless they are 0. It applies to flags of the high half of a word; a
+ *            receiver ignores unknown flags of the low half.
+ *            The host sends a field that changes results only to a device that declared it. A
+ *            receiver ignores unknown parts of the open request and of the host's table, because
+ *            both sides have not agreed on a minor yet.
  * Private    ids from BITNET_PRIVATE on (BITNET_PRIVATE_STATUS for statuses) and interfaces whose
  *            names begin with a domain of their author ("org.example.thing") are free for all.
- * Ownership  out parameters are written on success only, unless said otherwise. The side that hands
- *            out a handle also provides the call that takes it back. Every pointer knows its
- *            length.
+ * Ownership  out parameters are written on success only, unless stated otherwise. The side that
+ *            creates a handle also provides the call that destroys it. Every pointer comes with
+ *            its length.
  * Tags       each function ends its comment with its thread rule and its time class.
  *            Threads: [any] from any thread; [device] one call at a time per device; [queue] one
  *            call at a time per queue; "beside no other call": no other call of the backend runs.
@@ -48,7 +48,7 @@
 
 #define BITNET_ABI_MAJOR 0u
 #define BITNET_ABI_MINOR 2u        /* the newest */
-#define BITNET_ABI_OLDEST_MINOR 1u /* that this tree's host and plugins still speak */
+#define BITNET_ABI_OLDEST_MINOR 1u /* that host and plugins of this tree still speak */
 #define BITNET_ABI_RANGE "0.1-2"   /* major.oldest minor-newest minor, as the ELF note says it */
 
 /* UTF-8 bytes without a terminator; data may be NULL when size is 0. */
@@ -57,7 +57,7 @@ typedef struct bitnet_str {
   uint64_t size;
 } bitnet_str;
 
-/* Fixed width on purpose: the size of a C enum is the compiler's choice. */
+/* An integer of fixed width, because compilers choose the size of an enum. */
 typedef int32_t bitnet_status;
 #define BITNET_OK 0
 #define BITNET_INVALID_ARGUMENT 1 /* the caller's bug or usage error; retrying is pointless */
@@ -84,8 +84,8 @@ typedef int32_t bitnet_status;
 #define BITNET_PRIVATE 0x80000000u /* and above, less BITNET_NONE: an author's own ids */
 #define BITNET_FLAGS_MUST_UNDERSTAND 0xffff0000u /* of every word of flags */
 
-/* Flags of an error, of which several may be set. libbitnet sets those that belong to the status,
- * and those that the plugin set where a plugin's call failed:
+/* Flags of an error; several may be set. libbitnet sets the flags that belong to the status. If a
+ * plugin's call failed, it keeps the flags that the plugin set, too.
  *            retryable    OUT_OF_MEMORY, OUT_OF_DEVICE_MEMORY, DEVICE_LOST, TIMEOUT, BUSY
  *            user fixable UNAVAILABLE, INCOMPATIBLE, OUT_OF_MEMORY, OUT_OF_DEVICE_MEMORY, BAD_DATA,
  *                         NOT_FOUND, REJECTED, CONTEXT_FULL, IO, FORBIDDEN
@@ -93,8 +93,8 @@ typedef int32_t bitnet_status;
 #define BITNET_ERROR_RETRYABLE 1u    /* the same request may succeed later, without a change */
 #define BITNET_ERROR_USER_FIXABLE 2u /* a user can remove the cause: a file, a setting, a driver */
 
-/* Why a call failed. Owned by the caller, never allocated and without pointers, so it crosses a
- * library or process boundary and outlives the library that filled it. 512 bytes. */
+/* The reason why a call failed. The caller owns it. It has no pointers, so it may be passed to
+ * another library or process and outlive the library that filled it. 512 bytes. */
 typedef struct bitnet_error {
   uint32_t struct_size;
   bitnet_status code;
@@ -106,7 +106,7 @@ typedef struct bitnet_error {
   char message[408];   /* NUL terminated UTF-8, one line                */
 } bitnet_error;
 
-/* True if `field` lies inside the struct that `ptr` points to, as its sender sized it. */
+/* True if the struct at `ptr` includes `field`, by the size that its sender wrote. */
 #define BITNET_HAS_FIELD(ptr, type, field) \
   ((ptr)->struct_size >= offsetof(type, field) + sizeof((ptr)->field))
 

@@ -19,27 +19,27 @@ typedef struct bitnet_host_v0 {
   uint32_t reserved_0;
   void* self; /* first argument of every callback; owned by the host */
 
-  /* Never blocks; ignored after quiesce. Both strings are copied at once. Fails: cannot.
-   * [any] [instant] */
+  /* Logs a message. It never blocks, and the host copies both strings before it returns. After
+   * quiesce the host ignores the message. Fails: cannot. [any] [instant] */
   void (*log)(void* self, uint32_t level, bitnet_str component, bitnet_str message);
 
-  /* How many workers parallel_run can run at the same time, at least 1. Fails: cannot.
+  /* Returns how many workers parallel_run can run at the same time, at least 1. Fails: cannot.
    * [any] [instant] */
   uint32_t (*parallel_width)(void* self);
 
-  /* Runs task(arg, w, n) for every w < n_workers, all of them at the same time (so they may wait
-   * for each other), and returns when all have returned. The caller is worker 0. Calls from several
-   * threads take turns.
+  /* Runs task(arg, w, n_workers) for every w < n_workers, all of them at the same time, so that
+   * they may wait for each other. Returns when all have returned. The caller is worker 0. Calls
+   * from several threads run one after the other.
    * Fails: BITNET_INVALID_ARGUMENT if n_workers is not in [1, parallel_width], and from inside a
    * task. [any], as long as its tasks run */
   bitnet_status (*parallel_run)(void* self, uint32_t n_workers, bitnet_task task, void* arg);
 
-  /* Non-zero when the work that carries this token should stop soon; always 0 for token 0. A plugin
-   * passes a token that it was given, while the work runs that came with the token. Fails: cannot.
-   * [any] [instant] */
+  /* Returns non-zero if the work with this token should stop soon; always 0 for token 0. A plugin
+   * passes only tokens that it received, and each only while the work that came with it runs.
+   * Fails: cannot. [any] [instant] */
   uint32_t (*cancelled)(void* self, uint64_t token);
 
-  /* Monotonic clock, nanoseconds. Fails: cannot. [any] [instant] */
+  /* Returns the time of a monotonic clock in nanoseconds. Fails: cannot. [any] [instant] */
   uint64_t (*now_ns)(void* self);
 } bitnet_host_v0;
 

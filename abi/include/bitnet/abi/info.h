@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* bitnet/abi/info.h - facts about a backend, its devices and its kernels. Facts only: ranking is
- * the core's job. An unknown number is 0 and an unknown string is empty. */
+/* bitnet/abi/info.h - facts about a backend, its devices and its kernels. The core ranks devices by
+ * them. An unknown number is 0 and an unknown string is empty. */
 #ifndef BITNET_ABI_INFO_H
 #define BITNET_ABI_INFO_H
 
@@ -28,7 +28,7 @@ typedef struct bitnet_backend_info {
 #define BITNET_DEVICE_OTHER 4u
 
 #define BITNET_ATTENTION_WINDOW 1u       /* steps may have a window                  */
-#define BITNET_ATTENTION_LAYER_WINDOW 2u /* ATTN_PAGED may have one of its own, too */
+#define BITNET_ATTENTION_LAYER_WINDOW 2u /* so may ATTN_PAGED, in ints[4]            */
 
 #define BITNET_LOGITS_LARGEST 1u /* graphs may have BITNET_PORT_LARGEST */
 
@@ -36,7 +36,7 @@ typedef struct bitnet_device_info {
   uint32_t struct_size;
   uint32_t device_class; /* BITNET_DEVICE_* */
   char name[64];         /* NUL terminated, e.g. "AMD EPYC 9965"                        */
-  char uuid[64];         /* stable id of it or of its part, as its own tools print it   */
+  char uuid[64];         /* stable id of it or its partition, as its vendor's tools print it */
   char pci_address[32];  /* "0000:01:00.0", "" if none                                 */
   char arch[64];         /* "x86-64 avx512vnni", "sm_90a"                              */
   char driver_version[32];
@@ -59,7 +59,7 @@ typedef struct bitnet_device_info {
 #define BITNET_EXACT_BATCH 2u   /* same bits whatever the batch, bucket or thread count    */
 #define BITNET_EXACT_RUN 4u     /* same bits from run to run                               */
 
-/* In what the products of f32 activations are formed; ops.h has the tolerance of each. */
+/* Types of the factors in products of f32 activations; ops.h has the tolerance of each. */
 #define BITNET_PRECISION_F32 0u
 #define BITNET_PRECISION_TF32 1u
 #define BITNET_PRECISION_F16 2u
@@ -73,13 +73,13 @@ typedef struct bitnet_kernel_info {
   uint32_t format; /* BITNET_FORMAT_*, 0 where the op reads no weight */
   uint32_t level;  /* BITNET_LEVEL_*   */
   uint32_t exact;  /* BITNET_EXACT_*   */
-  /* BITNET_PRECISION_*; with another than f32 it runs only in programs that permit it. */
+  /* BITNET_PRECISION_*; a kernel with another one than f32 runs only in programs that permit it. */
   uint32_t precision;
   char id[64];
 } bitnet_kernel_info;
 
-/* What a device is doing now; see device_status. `known` says which members were filled in: the
- * others mean nothing. */
+/* What a device is doing now; see device_status. `known` lists the members that the plugin filled
+ * in; the values of the others have no meaning. */
 #define BITNET_STATUS_MEMORY 1u /* memory_total_bytes, memory_free_bytes        */
 #define BITNET_STATUS_POOL 2u   /* pool_bytes, pool_used_bytes                  */
 #define BITNET_STATUS_UTILISATION 4u
@@ -97,16 +97,16 @@ typedef struct bitnet_kernel_info {
 #define BITNET_THROTTLED_OTHER 4u
 
 #define BITNET_HEALTH_GOOD 1u
-#define BITNET_HEALTH_DEGRADED 2u /* it computes, and needs attention */
+#define BITNET_HEALTH_DEGRADED 2u /* it computes, but needs attention */
 #define BITNET_HEALTH_LOST 3u
 
 typedef struct bitnet_device_status {
   uint32_t struct_size;
   uint32_t known; /* BITNET_STATUS_* */
   uint64_t memory_total_bytes;
-  uint64_t memory_free_bytes; /* without what other programs use               */
-  uint64_t pool_bytes;        /* that the plugin took from the driver          */
-  uint64_t pool_used_bytes;   /* of which objects of the core have             */
+  uint64_t memory_free_bytes; /* excludes memory that other programs use       */
+  uint64_t pool_bytes;        /* that the driver allocated for the plugin      */
+  uint64_t pool_used_bytes;   /* the part that objects of the core use         */
   uint32_t utilisation_percent;
   int32_t temperature_millicelsius;
   uint32_t power_milliwatts;
@@ -117,7 +117,7 @@ typedef struct bitnet_device_status {
   uint64_t ecc_uncorrected;
   uint32_t health; /* BITNET_HEALTH_* */
   uint32_t reserved_0;
-  uint64_t pool_peak_bytes; /* most that steps and activations had at once     */
+  uint64_t pool_peak_bytes; /* the most that steps and activations used        */
   uint64_t pool_hits;       /* requests for a buffer that the pool served      */
   uint64_t pool_misses;     /* requests for which the driver allocated         */
 } bitnet_device_status;

@@ -4,17 +4,17 @@
  * An allocated ELF note: section .note.bitnet, owner "BitNet", type 1. Its description is a run of
  * NUL-terminated "key=value" strings, the first of which is "schema=1". Readers ignore keys that
  * they do not know. Required keys: abi ("major.minor_min-minor_max"), name, version, vendor,
- * license. A C variable in that section would get 32-byte alignment and be called corrupt, hence
- * the assembly. Use once per plugin, at file scope:
+ * license. The macro is assembly because a C variable in that section would get an alignment of
+ * 32 bytes, which readers report as corrupt. Use it once per plugin, at file scope:
  *
  *   BITNET_BACKEND_NOTE("cpu", "0.1.0", "org.bitnet", "Apache-2.0",
  *                       BITNET_NOTE_FIELD("flags", "..."))
  *
- * It says that the plugin speaks the minor of these headers. One that speaks several says which:
+ * It says that the plugin speaks all minors of these headers. A plugin can name its minors:
  *
  *   BITNET_BACKEND_NOTE_MINORS(1, 2, "cpu", ...)
  *
- * with plain numbers, or macros for them, for the oldest and the newest.
+ * The oldest and the newest minor are plain numbers, or macros for them.
  */
 #ifndef BITNET_ABI_NOTE_H
 #define BITNET_ABI_NOTE_H
@@ -39,7 +39,7 @@
 #define BITNET_BACKEND_NOTE(name, version, vendor, license, more) \
   BITNET_NOTE_OF_RANGE_(BITNET_ABI_RANGE, name, version, vendor, license, more)
 
-/* Of major 0, as the entry symbol is. */
+/* The major is 0, as in the entry symbol. */
 #define BITNET_BACKEND_NOTE_MINORS(oldest, newest, name, version, vendor, license, more)        \
   BITNET_NOTE_OF_RANGE_("0." BITNET_NOTE_NUMBER_(oldest) "-" BITNET_NOTE_NUMBER_(newest), name, \
                         version, vendor, license, more)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* bitnet/abi/ops.h - the units of model arithmetic and what exactly they mean.
+/* bitnet/abi/ops.h - the units of model arithmetic and their exact definitions.
  *
- * T tokens in a step, O rows whose logits are wanted, K input width, M output width. Activations
- * are f32 unless said otherwise; rows are contiguous. The meaning of an id is frozen: another
- * meaning is another id.
+ * T tokens in a step, O rows whose logits are needed, K input width, M output width. Activations
+ * are f32 unless stated otherwise; rows are contiguous. The meaning of an id is frozen: another
+ * meaning gets another id.
  *
- * BITNET_OP_LIST is the only list of ops: X(NAME, id, inputs, weights, outputs, ints, floats), the
- * last two saying how many attributes it has from the first on. The weights of ROPE and HADAMARD
- * may be absent, all others are there.
+ * BITNET_OP_LIST is the only list of ops: X(NAME, id, inputs, weights, outputs, ints, floats). The
+ * last two numbers count the attributes that the op has, beginning with ints[0] and floats[0]. The
+ * weights of ROPE and HADAMARD are optional, all others are required.
  *
  * Primitives
  *   EMBED_GATHER    row tokens[t] of weight 0 (n_vocab x K), any format -> f32 (T, K)
@@ -24,11 +24,11 @@
  *                   q = clamp(round-half-even(x * (127 / a)), -127, 127)
  *                   -> q i8 (rows, K), d f32 (rows, K / ints[0])
  *   LINEAR_TERNARY_GROUPED  inputs q, d; weight 0 ternary (M x K), scales for groups or one.
- *                   Groups of q and of scales divide one another; those of scales are multiples
- *                   of 32 and up to 8192 elements or a row long, as one scale for all is taken
- *                   to be.
- *                   With p the factors, d or scales, of the shorter groups and r those of the
- *                   longer ones, d being p where they are equally long:
+ *                   The length of a group of q divides that of a group of scales, or the
+ *                   reverse. A group of scales has a multiple of 32 elements, and is at most 8192
+ *                   elements or exactly a row long; one scale for all counts as groups of a row.
+ *                   Let p be the factors (d or scales) of the shorter groups and r those of the
+ *                   longer ones; if both are equally long, p is d:
  *                   y = sum_r(sum_p((f32)sum_k(t*q) * p) * r), each sum from +0, ascending, in f32.
  *                   Integer sums are exact in int32 -> f32 (rows, M)
  *   RMS_NORM_HEADS  RMS_NORM of each of ints[0] heads by itself; weight 0 has K / ints[0] elements
@@ -37,25 +37,25 @@
  *                   is multiplied by H[i][j] = (-1)^popcount(i & j) / sqrt(ints[0]). For d = 1, 2,
  *                   4 .. ints[0] / 2 the pairs (i, i + d) with (i & d) == 0 become their sum and
  *                   their difference; then all are multiplied by (f32)(1 / sqrt(ints[0])), in f32
- *                   throughout. Weight 0, which may be absent, has K factors f32 for the elements:
- *                   of x (ints[1] = BITNET_HADAMARD_FACTORS_FIRST) or of what comes out of H
- *                   (.._LAST). ints[0] <= 65536 -> (rows, K)
+ *                   throughout. The optional weight 0 has K factors f32, which multiply the
+ *                   elements of x (ints[1] = BITNET_HADAMARD_FACTORS_FIRST) or those of the
+ *                   product with H (.._LAST). ints[0] <= 65536 -> (rows, K)
  *   LINEAR_DENSE    y = W x, weight 0 of any dense format (M x K) -> f32 (rows, M)
  *   ROPE            rotates the first ints[2] dimensions of each of ints[0] heads of ints[1]
  *                   dimensions by position * floats[1] * floats[0]^(-2i/ints[2]), divided by weight
  *                   0 element i if there is a weight (rope_freqs, f32). ints[3] = BITNET_ROPE_*
  *   KV_WRITE        inputs k, v (T, n_kv_heads * head_dim): stores row t at slots[t] of layer
  *                   ints[0], converted to the pool's dtype (round to nearest even)
- *   ATTN_PAGED      input q (T, n_heads * head_dim): causal softmax attention of token t over
- *                   positions 0..positions[t] of its own sequence, or those of them that the
- *                   step's window leaves, found through its block table. Of these it sees only
- *                   p > positions[t] - ints[4], unless that is 0; not 0 only on devices with
- *                   BITNET_ATTENTION_LAYER_WINDOW.
+ *   ATTN_PAGED      input q (T, n_heads * head_dim): causal softmax attention of token t over the
+ *                   positions 0..positions[t] of its own sequence, found through its block table.
+ *                   A window of the step (bitnet_step) leaves some of these out. If ints[4] is not
+ *                   0, token t attends only to those with p > positions[t] - ints[4]; this needs a
+ *                   device with BITNET_ATTENTION_LAYER_WINDOW.
  *                   ints = {layer, n_heads, n_kv_heads, head_dim, window}, floats[0] = scale
  *   ADD, MUL        element by element, same shapes
  *   RELU2           max(x, 0)^2
  *   SILU            x / (1 + exp(-x))
- *   GELU            the form with tanh, so written that nothing cancels:
+ *   GELU            the approximation with tanh, written without a difference that cancels:
  *                   x / (1 + exp(-x * (a + b * x^2))) with a = 2 * sqrt(2 / pi), b = 0.044715 * a
  *   SCALE           x * floats[0]
  *   SIGMOID         1 / (1 + exp(-x))
@@ -64,42 +64,44 @@
  *                   `length` elements from first + a * outer stride + b * inner stride on
  *                   -> (rows, outer * inner * length)
  *   SHORT_CONV      y[t][c] = sum_{i < n} w[c][i] * x[t + 1 - n + i][c], i ascending, over the rows
- *                   of token t's own sequence; weight 0 f32 (K x n), n from 2 to 32. Rows before
- *                   the step are in the state, the last n - 1 of them, oldest first: (n - 1, K)
- *                   from element ints[0] on -> f32 (T, K)
+ *                   of token t's own sequence; weight 0 f32 (K x n), n from 2 to 32. The state
+ *                   has the last n - 1 rows before the step, oldest first: (n - 1, K) from element
+ *                   ints[0] on -> f32 (T, K)
  *   DELTA_GATES     of H heads, inputs a and b (T, H): decay exp(factor * softplus(a + bias)), then
  *                   1 / (1 + exp(-b)). Weight 0 f32 (2 x H): the factors, then the biases;
  *                   softplus(z) = max(z, 0) + log1p(exp(-|z|)) -> f32 (T, 2 * H)
  *   DELTA_RULE      the gated delta rule. Inputs x (T, 2 * n_k * d_k + n_v * d_v): heads of
  *                   queries, of keys, of values; g (T, 2 * n_v) of DELTA_GATES. ints = {element,
- *                   n_k, n_v, d_k, d_v, BITNET_DELTA_*}, floats = {scale, eps}. With q and k of the
- *                   head that goes with value head h, each times 1 / sqrtf(sum of its squares +
- *                   eps), the sum in double, and q times scale; with v, decay and beta of h itself
- *                   and its S (d_k, d_v) from element ints[0] + h * d_k * d_v of the state on; for
- *                   each token of a sequence in turn, in f32, sums over i ascending:
+ *                   n_k, n_v, d_k, d_v, BITNET_DELTA_*}, floats = {scale, eps}. For value head h:
+ *                   q and k are those of the head that BITNET_DELTA_* assigns to h, each times
+ *                   1 / sqrtf(sum of its squares + eps), the sum in double; q also times scale. v,
+ *                   decay and beta are those of h. S (d_k, d_v) begins at element ints[0] + h *
+ *                   d_k * d_v of the state. For each token of a sequence in turn, in f32, sums over
+ *                   i ascending:
  *                   S_ij = S_ij * decay, u_j = beta * (v_j - sum_i(k_i * S_ij)),
  *                   S_ij = S_ij + k_i * u_j, y_j = sum_i(q_i * S_ij) -> f32 (T, n_v * d_v)
  *   GATHER_ROWS     the rows output_rows[o] of x -> (O, K)
  *
  * Facts of a step, by ports of the graph (program.h), are read by EMBED_GATHER (tokens), ROPE
  * (positions), KV_WRITE (slots), ATTN_PAGED (positions, sequences, block tables), GATHER_ROWS
- * (output rows), SHORT_CONV and DELTA_RULE (positions, sequences, states). Rows are T unless said
- * otherwise, or as many as a value that comes in has.
+ * (output rows), SHORT_CONV and DELTA_RULE (positions, sequences, states). There are T rows unless
+ * stated otherwise, or as many as a value of a port VALUE_IN has.
  *
- * State: SHORT_CONV and DELTA_RULE read a part of the state (bitnet_kv_config) of each sequence and
- * leave there what its next step goes on from. Of a sequence whose first token in the step has
- * position 0 the state counts as zeros. Parts of two ops do not overlap.
+ * State: SHORT_CONV and DELTA_RULE read a part of the state (bitnet_kv_config) of each sequence
+ * and replace it by the one that its next step reads. If the first token of a sequence in the step
+ * has position 0, its state counts as zeros. Parts of two ops do not overlap.
  *
- * Precision: LINEAR_DENSE, ATTN_PAGED and the f32 parts of the others are formed in f32. Where a
- * program permits it (bitnet_program_options::precisions) a kernel that says so may round each
- * factor of a product to tf32 (2^-11), f16 (2^-11, and what exceeds 65504 is infinite) or bf16
- * (2^-8) and sum in f32: y then differs from the above by at most that bound, twice, times the sum
- * of |factor * factor|. Integer sums stay exact.
+ * Precision: LINEAR_DENSE, ATTN_PAGED and the f32 parts of the others are computed in f32. If a
+ * program permits it (bitnet_program_options::precisions), a kernel that declares it may round each
+ * factor of a product to tf32 (2^-11), f16 (2^-11; values above 65504 become infinite) or bf16
+ * (2^-8), and sum in f32. y then differs from the result above by at most twice that bound times
+ * the sum of |factor * factor|. Integer sums stay exact.
  *
- * Composites are followed by body_count ops that define them; weights and attributes are those of
- * the body, inputs and outputs its free and its final values. A plugin that knows the composite,
- * and the body that it has here, may run one kernel for it; any other runs the body. In brackets:
- * may be absent. In place of ACT_QUANT_I8 and LINEAR_TERNARY their grouped forms may stand.
+ * A composite is followed by its body, the body_count ops that define it. Its weights and
+ * attributes are those of the body, its inputs the values that the body reads and does not write,
+ * its outputs the body's final values. A plugin that knows the composite with this body may run one
+ * kernel for it; any other plugin runs the body. Ops in brackets are optional. The grouped forms of
+ * ACT_QUANT_I8 and LINEAR_TERNARY may replace these.
  *   BIT_LINEAR      ACT_QUANT_I8, LINEAR_TERNARY                                 x -> y
  *   QKV_ROPE_KV     RMS_NORM, ACT_QUANT_I8, LINEAR_TERNARY q, k, v, [RMS_NORM_HEADS q,
  *                   RMS_NORM_HEADS k], ROPE q, ROPE k, KV_WRITE                  x -> q
@@ -159,7 +161,7 @@ enum { BITNET_OP_LIST(BITNET_OP_DEFINE_) BITNET_OP_NONE = 0 };
 #define BITNET_HADAMARD_FACTORS_FIRST 0
 #define BITNET_HADAMARD_FACTORS_LAST 1
 
-#define BITNET_DELTA_BLOCKS 0 /* value head h goes with head h / (n_v / n_k) of keys and queries */
-#define BITNET_DELTA_TURNS 1  /* with head h % n_k                                                */
+#define BITNET_DELTA_BLOCKS 0 /* value head h has head h / (n_v / n_k) of queries and keys */
+#define BITNET_DELTA_TURNS 1  /* value head h has head h % n_k                             */
 
 #endif /* BITNET_ABI_OPS_H */

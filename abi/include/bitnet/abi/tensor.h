@@ -10,19 +10,19 @@
 #define BITNET_DTYPE_F16 2u
 #define BITNET_DTYPE_I8 3u
 #define BITNET_DTYPE_I32 4u
-/* Keys and values in a KV pool only: blocks of 32 consecutive elements of one head, 34 bytes each:
+/* In KV pools only: blocks of 32 consecutive elements of one head, 34 bytes each:
  * f16 d, then i8 q[32], as in GGUF; element i is (f32)d * q[i].
- * Written so: m = max |x_i|, d = (f16)min(m / 127, 65504), q_i = 0 where d is 0, else
+ * Conversion: m = max |x_i|, d = (f16)min(m / 127, 65504), q_i = 0 where d is 0, else
  * clamp(round-half-even(x_i * (1 / (f32)d)), -127, 127), all in f32. NaN counts as 0 in m. */
 #define BITNET_DTYPE_Q8_0 5u
 #define BITNET_Q8_0_BLOCK 32u       /* elements */
 #define BITNET_Q8_0_BLOCK_BYTES 34u /* of a block */
-/* In KV pools only, too: blocks of 32 consecutive elements of one head, 18 bytes each: f16 d, then
+/* In KV pools only: blocks of 32 consecutive elements of one head, 18 bytes each: f16 d, then
  * 16 bytes, of which byte i has the code q of element i in bits 3:0 and that of element i + 16 in
  * bits 7:4, as in GGUF; an element is (f32)d * (q - 8).
- * Written so: e = 0, then x_i wherever |x_i| > |e|, i ascending; s = clamp(e / -8, -65504, 65504),
+ * Conversion: e = 0, then x_i wherever |x_i| > |e|, i ascending; s = clamp(e / -8, -65504, 65504),
  * d = (f16)s, q_i = 8 where d is 0, else floor(clamp(x_i * (1 / s) + 8.5, 0, 15)), all in f32,
- * product and sum each rounded. */
+ * with product and sum each rounded. */
 #define BITNET_DTYPE_Q4_0 6u
 #define BITNET_Q4_0_BLOCK 32u       /* elements */
 #define BITNET_Q4_0_BLOCK_BYTES 18u /* of a block */
@@ -43,8 +43,8 @@
 #define BITNET_FORMAT_TERNARY2 8u
 
 /* Shapes  ne[0] = K, the input width, contiguous; ne[1] = M, the output rows; unused ne are 1.
- * Scales  ternary only: element (r, k) is worth t * scales[i], i = 0 when scale_group is 0 and
- *         (r * K + k) / scale_group otherwise; K % scale_group == 0.
+ * Scales  ternary only: element (r, k) is t * scales[i], with i = 0 if scale_group is 0 and
+ *         i = (r * K + k) / scale_group otherwise; K % scale_group == 0.
  * Life    `scales` and `name` are borrowed for the call. */
 typedef struct bitnet_tensor_desc {
   uint32_t struct_size;
@@ -59,12 +59,12 @@ typedef struct bitnet_tensor_desc {
   bitnet_str name;
 } bitnet_tensor_desc;
 
-/* What a plugin will do with one tensor. */
+/* How a plugin will store one tensor. */
 typedef struct bitnet_weight_plan {
   uint32_t struct_size;
-  uint32_t accepts_alias;   /* non-zero: weight_alias may hand over the caller's memory, no copy */
-  uint64_t packed_bytes;    /* memory that the packed form takes, 0 when aliased                 */
-  uint64_t alignment_bytes; /* that aliased memory must have                                   */
+  uint32_t accepts_alias; /* non-zero: weight_alias may pass the caller's memory, without a copy */
+  uint64_t packed_bytes;  /* memory that the packed form takes, 0 when aliased                 */
+  uint64_t alignment_bytes; /* required of aliased memory                                     */
   char layout_id[64];       /* names the packed form, e.g. "cpu/ternary2-rows/1"                 */
 } bitnet_weight_plan;
 
