@@ -74,12 +74,12 @@ struct element_sum {
 };
 
 // Stores the products of a block of 16 rows and 8 tokens, by group and element.
-__device__ void store_products(const ternary_product& of, const factor_groups& f,
+__device__ void store_products(const ternary_product& product, const factor_groups& f,
                                const block_codes<1>& codes, const uint32_t* const (&q)[1],
                                const float* const (&factors)[2], uint32_t block, float* to) {
   const uint32_t quarters = f.shorter / 32, first = block * (4 / quarters);
   each_sum<1, 1>(codes, q, block, quarters, [&](uint32_t i, const int(&sums)[1][1][4]) {
-    if (first + i >= of.p.k / f.shorter) return;
+    if (first + i >= product.p.k / f.shorter) return;
     const float each[2] = {factors[0][first + i], factors[1][first + i]};
     BITNET_UNROLL
     for (uint32_t e = 0; e < 4; ++e)
@@ -90,18 +90,18 @@ __device__ void store_products(const ternary_product& of, const factor_groups& f
 
 // The warps of a group take every fourth block of 16 rows, and each thread adds up, in order, what
 // they found for one element of a tile.
-__device__ void few(const ternary_product& of, const factor_groups& f, uint32_t given, uint32_t r,
-                    uint64_t first, uint32_t& turn) {
-  const uint32_t upper = r + row_of(0), lower = r + row_of(2), blocks = of.p.row_words / 8;
-  const uint32_t* const row[2] = {of.row(upper), of.row(lower)};
-  const uint32_t* const q[1] = {of.activations_of(first + lane() / 4)};
+__device__ void few(const ternary_product& product, const factor_groups& f, uint32_t given,
+                    uint32_t r, uint64_t first, uint32_t& turn) {
+  const uint32_t upper = r + row_of(0), lower = r + row_of(2), blocks = product.p.row_words / 8;
+  const uint32_t* const row[2] = {product.row(upper), product.row(lower)};
+  const uint32_t* const q[1] = {product.activations_of(first + lane() / 4)};
   const float* const factors[2] = {
-      f.rows_first ? f.row(of, upper) : f.token(of, first + token_of(0)),
-      f.rows_first ? f.row(of, lower) : f.token(of, first + token_of(1))};
+      f.rows_first ? f.row(product, upper) : f.token(product, first + token_of(0)),
+      f.rows_first ? f.row(product, lower) : f.token(product, first + token_of(1))};
   const uint32_t mine = r + row_of_stored(threadIdx.x);
   const uint64_t token = first + token_of_stored(threadIdx.x);
-  element_sum sum = {0, 0, f.longer, f.rows_first ? f.token(of, token) : f.row(of, mine)};
-  const uint32_t of_block = 128 / f.shorter, groups = of.p.k / f.shorter;
+  element_sum sum = {0, 0, f.longer, f.rows_first ? f.token(product, token) : f.row(product, mine)};
+  const uint32_t of_block = 128 / f.shorter, groups = product.p.k / f.shorter;
   block_codes<1> next = {};
   next.read(row, warp_of_group(), blocks);
   meet_lanes();  // lanes stored different parts of the tokens before
@@ -111,7 +111,8 @@ __device__ void few(const ternary_product& of, const factor_groups& f, uint32_t 
     const block_codes<1> codes = next;
     next.read(row, block + warps, blocks);
     if (block < blocks)  // all of a warp
-      store_products(of, f, codes, q, factors, block, products + warp_of_group() * 4 * threads);
+      store_products(product, f, codes, q, factors, block,
+                     products + warp_of_group() * 4 * threads);
     __syncthreads();  // also: what was read two turns ago has been
     uint32_t left = smaller(of_block * warps, groups - at * of_block);
     for (uint32_t w = 0; left != 0; ++w) {
@@ -122,24 +123,24 @@ __device__ void few(const ternary_product& of, const factor_groups& f, uint32_t 
     }
   }
   const float value = f.longer == 0 ? sum.inner : sum.sum;
-  of.put(token, mine, given == 0 ? value / of.s[of.token(token)] : value);
+  product.put(token, mine, given == 0 ? value / product.s[product.token(token)] : value);
 }
 
 }  // namespace
 
 // A group takes 16 rows of the matrix and 8 tokens.
 BITNET_KERNEL(linear_ternary_factored_few) {
-  const ternary_product of = ternary_product_of(l);
+  const ternary_product product = ternary_product_of(l);
   const uint32_t given = l.constants[4];
-  const factor_groups f = factor_groups_of(of, given);
+  const factor_groups f = factor_groups_of(product, given);
   constexpr tile_form form = few_factored;
   static_assert(form.rows * form.tokens == threads);
   static_assert(form.shared_bytes == 2 * 4 * warps * threads * sizeof(float));
   uint32_t turn = 0;
-  each_group((uint64_t{of.p.n_rows} + form.rows - 1) / form.rows, [&](uint32_t unit) {
-    for (uint64_t first = uint64_t{blockIdx.y} * form.tokens; first < of.tokens;
+  each_group((uint64_t{product.p.n_rows} + form.rows - 1) / form.rows, [&](uint32_t unit) {
+    for (uint64_t first = uint64_t{blockIdx.y} * form.tokens; first < product.tokens;
          first += uint64_t{gridDim.y} * form.tokens)
-      few(of, f, given, unit * form.rows, first, turn);
+      few(product, f, given, unit * form.rows, first, turn);
   });
 }
 
@@ -171,21 +172,21 @@ __device__ void each_element(const many_factors& factors, bool of_rows, uint32_t
   }
 }
 
-__device__ void many(const ternary_product& of, const factor_groups& f, uint32_t r, uint64_t first,
-                     many_sums& sums) {
+__device__ void many(const ternary_product& product, const factor_groups& f, uint32_t r,
+                     uint64_t first, many_sums& sums) {
   const uint32_t* row[2 * row_tiles];
   const uint32_t* q[token_tiles];
   many_factors factors;
   for (uint32_t n = 0; n < 2 * row_tiles; ++n) {
-    row[n] = of.row(r + 8 * n + lane() / 4);
-    factors.row[n] = f.row(of, r + 8 * n + lane() / 4);
+    row[n] = product.row(r + 8 * n + lane() / 4);
+    factors.row[n] = f.row(product, r + 8 * n + lane() / 4);
   }
   for (uint32_t t = 0; t < token_tiles; ++t) {
-    q[t] = of.activations_of(first + 8 * t + lane() / 4);
+    q[t] = product.activations_of(first + 8 * t + lane() / 4);
     for (uint32_t e = 0; e < 2; ++e)
-      factors.token[2 * t + e] = f.token(of, first + 8 * t + token_of(e));
+      factors.token[2 * t + e] = f.token(product, first + 8 * t + token_of(e));
   }
-  const uint32_t quarters = f.shorter / 32, blocks = of.p.row_words / 8;
+  const uint32_t quarters = f.shorter / 32, blocks = product.p.row_words / 8;
   uint32_t done = 0, left = f.longer, longer = 0;
   block_codes<row_tiles> next = {};
   next.read(row, 0, blocks);
@@ -193,7 +194,7 @@ __device__ void many(const ternary_product& of, const factor_groups& f, uint32_t
     const block_codes<row_tiles> codes = next;
     next.read(row, block + 1, blocks);
     const auto add = [&](uint32_t, const int(&found)[row_tiles][token_tiles][4]) {
-      if (done == of.p.k / f.shorter) return;
+      if (done == product.p.k / f.shorter) return;
       each_element(factors, f.rows_first, done++, [&](auto n, auto t, auto e, float factor) {
         sums.inner[n][t][e] += static_cast<float>(found[n][t][e]) * factor;
       });
@@ -214,24 +215,25 @@ __device__ void many(const ternary_product& of, const factor_groups& f, uint32_t
 
 // A group takes 128 rows of the matrix and 16 tokens.
 BITNET_KERNEL_OF(linear_ternary_factored_many, 3) {
-  const ternary_product of = ternary_product_of(l);
+  const ternary_product product = ternary_product_of(l);
   const uint32_t given = l.constants[4];
-  const factor_groups f = factor_groups_of(of, given);
+  const factor_groups f = factor_groups_of(product, given);
   constexpr tile_form form = many_factored;
-  each_group((uint64_t{of.p.n_rows} + form.rows - 1) / form.rows, [&](uint32_t unit) {
+  each_group((uint64_t{product.p.n_rows} + form.rows - 1) / form.rows, [&](uint32_t unit) {
     const uint32_t r = unit * form.rows + warp_of_group() * row_tiles * 16;
-    if (r >= of.p.n_rows) return;  // all of a warp
-    for (uint64_t first = uint64_t{blockIdx.y} * form.tokens; first < of.tokens;
+    if (r >= product.p.n_rows) return;  // all of a warp
+    for (uint64_t first = uint64_t{blockIdx.y} * form.tokens; first < product.tokens;
          first += uint64_t{gridDim.y} * form.tokens) {
       many_sums sums = {};
       meet_lanes();  // lanes stored different parts of the tokens before
-      many(of, f, r, first, sums);
+      many(product, f, r, first, sums);
       BITNET_UNROLL
       for (uint32_t i = 0; i < row_tiles * token_tiles * 4; ++i) {
         const uint32_t n = i / (token_tiles * 4), t = i / 4 % token_tiles, e = i % 4;
         const uint64_t token = first + 8 * t + token_of(e);
         const float value = f.longer == 0 ? sums.inner[n][t][e] : sums.sum[n][t][e];
-        of.put(token, r + 16 * n + row_of(e), given == 0 ? value / of.s[of.token(token)] : value);
+        product.put(token, r + 16 * n + row_of(e),
+                    given == 0 ? value / product.s[product.token(token)] : value);
       }
     }
   });

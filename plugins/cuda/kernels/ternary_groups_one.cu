@@ -24,7 +24,9 @@ static_assert(form.rows == rows_each * (warp / of_warp) && form.tokens == 1);
 // A block of the token.
 struct block_of_token {
   uint4 q[8];
-  uint4 less;  // of each quarter: what codes give too much, where they stand in their bytes; < 0
+  // Added to the products of each quarter: minus the sum of its activations, times the power of two
+  // of the codes' place in their bytes.
+  uint4 corrections;
 };
 // What one warp keeps of the token: its blocks of this turn.
 struct warp_memory {
@@ -103,12 +105,12 @@ __device__ void put_word(uint4& words, uint32_t i, T value) {
 
 class one_token {
  public:
-  __device__ one_token(const ternary_product& of, uint32_t given)
-      : of_(of),
-        f_(factor_groups_of(of, given)),
+  __device__ one_token(const ternary_product& product, uint32_t given)
+      : of_(product),
+        f_(factor_groups_of(product, given)),
         given_(given),
         values_(f_),
-        blocks_(of.p.row_words / 8),
+        blocks_(product.p.row_words / 8),
         given_shift_(given == 0 ? 0 : log2_of(given)),
         own_shift_(log2_of(f_.rows_first ? f_.shorter : f_.longer)),
         own_mask_(smaller(1u << own_shift_, 128) - 1) {}
@@ -182,11 +184,11 @@ class one_token {
   // Behind what lanes of the warp did with the turn before, and seen by all of them.
   __device__ static void keep(const quarter_of_token& one, warp_memory& mine) {
     const uint32_t block = lane() / 4, quarter = lane() % 4;
-    const int too_much = sum16(one.q[1], sum16(one.q[0], 0));
+    const int sum_of_activations = sum16(one.q[1], sum16(one.q[0], 0));
     meet_lanes();
     mine.blocks[block].q[2 * quarter] = one.q[0];
     mine.blocks[block].q[2 * quarter + 1] = one.q[1];
-    put_word(mine.blocks[block].less, quarter, -too_much * (64 >> (2 * quarter)));
+    put_word(mine.blocks[block].corrections, quarter, -sum_of_activations * (64 >> (2 * quarter)));
     put_word(mine.factors[block], quarter, one.factor);
     meet_lanes();
   }
@@ -216,8 +218,8 @@ class one_token {
     BITNET_UNROLL
     for (uint32_t quarter = 0; quarter < 4; ++quarter) {
       const uint32_t shift = 6 - 2 * quarter, mask = codes_mask << shift;
-      const int less = static_cast<int>(word_of(token.less, quarter));
-      const int half = dot16_in_place(block.codes[0], mask, token.q[2 * quarter], less);
+      const int correction = static_cast<int>(word_of(token.corrections, quarter));
+      const int half = dot16_in_place(block.codes[0], mask, token.q[2 * quarter], correction);
       sum += dot16_in_place(block.codes[1], mask, token.q[2 * quarter + 1], half) >> shift;
       if ((quarter + 1) % quarters != 0) continue;
       if (quarters == 4) sum = joined(sum);
@@ -278,10 +280,10 @@ class one_token {
 };
 
 // Also the factors of the rows, up to the last 16 aligned bytes of them.
-__device__ void fetch_ahead_of_one(const launch& l, const group_of_launch& me) {
-  fetch_rows_ahead<gpu::linear_ternary_params>(l, me, form.rows);
+__device__ void fetch_ahead_of_one(const launch& l, const group_of_launch& group) {
+  fetch_rows_ahead<gpu::linear_ternary_params>(l, group, form.rows);
   const auto p = params_of<gpu::linear_ternary_params>(l);
-  const uint64_t first = uint64_t{me.number} * form.rows;
+  const uint64_t first = uint64_t{group.number} * form.rows;
   if (p.scale_group == 0 || threadIdx.x != 0 || blockIdx.y != 0 || first >= p.n_rows) return;
   const uint32_t of_row = p.k / p.scale_group;
   const uint64_t rows = smaller(form.rows, p.n_rows - static_cast<uint32_t>(first));
@@ -294,11 +296,11 @@ __device__ void fetch_ahead_of_one(const launch& l, const group_of_launch& me) {
 }  // namespace
 
 BITNET_KERNEL_JOINED(linear_ternary_factored_one, 3, fetch_ahead_of_one) {
-  const ternary_product of = ternary_product_of(l);
-  const one_token one(of, l.constants[4]);
+  const ternary_product product = ternary_product_of(l);
+  const one_token one(product, l.constants[4]);
   uint32_t turn = 0;
-  each_group(me, (uint64_t{of.p.n_rows} + form.rows - 1) / form.rows, [&](uint32_t unit) {
-    each_y(of.tokens, [&](uint32_t t) {
+  each_group(group, (uint64_t{product.p.n_rows} + form.rows - 1) / form.rows, [&](uint32_t unit) {
+    each_y(product.tokens, [&](uint32_t t) {
       if (one.shorter() == 32)
         one.compute<1>(unit * form.rows, t, turn);
       else if (one.shorter() == 64)

@@ -26,22 +26,23 @@ struct half_blocks {
   }
 };
 template <uint32_t Tiles>
-__device__ void find_rows(const ternary_product& of, uint32_t r, const uint4* (&row)[2 * Tiles]) {
+__device__ void find_rows(const ternary_product& product, uint32_t r,
+                          const uint4* (&row)[2 * Tiles]) {
   for (uint32_t n = 0; n < 2 * Tiles; ++n)
-    row[n] = reinterpret_cast<const uint4*>(of.row(r + 8 * n + lane() / 4));
+    row[n] = reinterpret_cast<const uint4*>(product.row(r + 8 * n + lane() / 4));
 }
 
 // This warp's share of a row, which is every fourth two blocks, for 16 rows and 8 * Tiles tokens
 // from `first` on.
 template <uint32_t Tiles>
-__device__ void add_share(const ternary_product& of, const uint4* const (&row)[2], uint64_t first,
-                          int (&sums)[Tiles][4]) {
+__device__ void add_share(const ternary_product& product, const uint4* const (&row)[2],
+                          uint64_t first, int (&sums)[Tiles][4]) {
   constexpr uint32_t step = 4 * warps, one[4] = {ones, ones, ones, ones};
-  const uint32_t halves = of.p.row_words / 4;
+  const uint32_t halves = product.p.row_words / 4;
   const uint4* q[Tiles];
   for (uint32_t t = 0; t < Tiles; ++t)
-    q[t] = reinterpret_cast<const uint4*>(of.activations_of(first + 8 * t + lane() / 4));
-  int too_much[Tiles][4] = {};
+    q[t] = reinterpret_cast<const uint4*>(product.activations_of(first + 8 * t + lane() / 4));
+  int sum_of_activations[Tiles][4] = {};
   uint32_t i = warp_of_group() * 4 + lane() % 4;
   half_blocks<1> next;
   next.read(row, i, halves);
@@ -59,24 +60,24 @@ __device__ void add_share(const ternary_product& of, const uint4* const (&row)[2
         for (uint32_t t = 0; t < Tiles; ++t) {
           const uint2 pair = half_of(values[t], half);
           const uint32_t b[2] = {pair.x, pair.y};
-          multiply_fragments(too_much[t], one, b);
+          multiply_fragments(sum_of_activations[t], one, b);
           multiply_fragments(sums[t], a, b);
         }
       }
     }
   }
   BITNET_UNROLL
-  for (uint32_t e = 0; e < 4 * Tiles; ++e) sums[e / 4][e % 4] -= too_much[e / 4][e % 4];
+  for (uint32_t e = 0; e < 4 * Tiles; ++e) sums[e / 4][e % 4] -= sum_of_activations[e / 4][e % 4];
 }
 
 // The warps of a group share out the elements of 16 rows, and each thread adds up what the four
 // found for one element of a tile.
 template <uint32_t Tiles>
-__device__ void few(const ternary_product& of, uint32_t r, uint64_t first) {
+__device__ void few(const ternary_product& product, uint32_t r, uint64_t first) {
   const uint4* row[2];
-  find_rows<1>(of, r, row);
+  find_rows<1>(product, r, row);
   int sums[Tiles][4] = {};
-  add_share<Tiles>(of, row, first, sums);
+  add_share<Tiles>(product, row, first, sums);
   auto* shared = static_cast<int*>(shared_memory());
   __syncthreads();  // what was there before has been read
   BITNET_UNROLL
@@ -86,7 +87,8 @@ __device__ void few(const ternary_product& of, uint32_t r, uint64_t first) {
   for (uint32_t t = 0; t < Tiles; ++t) {
     int sum = 0;
     for (uint32_t w = 0; w < warps; ++w) sum += shared[(w * Tiles + t) * threads + threadIdx.x];
-    of.put_sum(first + 8 * t + token_of_stored(threadIdx.x), r + row_of_stored(threadIdx.x), sum);
+    product.put_sum(first + 8 * t + token_of_stored(threadIdx.x), r + row_of_stored(threadIdx.x),
+                    sum);
   }
 }
 
@@ -94,16 +96,16 @@ __device__ void few(const ternary_product& of, uint32_t r, uint64_t first) {
 
 // A group takes 16 rows of the matrix and 16 tokens.
 BITNET_KERNEL(linear_ternary_few) {
-  const ternary_product of = ternary_product_of(l);
+  const ternary_product product = ternary_product_of(l);
   constexpr tile_form form = few_tokens;
   static_assert(form.shared_bytes == warps * form.rows * form.tokens * sizeof(int));
-  each_group((uint64_t{of.p.n_rows} + form.rows - 1) / form.rows, [&](uint32_t unit) {
-    for (uint64_t first = uint64_t{blockIdx.y} * form.tokens; first < of.tokens;
+  each_group((uint64_t{product.p.n_rows} + form.rows - 1) / form.rows, [&](uint32_t unit) {
+    for (uint64_t first = uint64_t{blockIdx.y} * form.tokens; first < product.tokens;
          first += uint64_t{gridDim.y} * form.tokens) {
-      if (of.tokens - first <= 8)
-        few<1>(of, unit * form.rows, first);
+      if (product.tokens - first <= 8)
+        few<1>(product, unit * form.rows, first);
       else
-        few<2>(of, unit * form.rows, first);
+        few<2>(product, unit * form.rows, first);
     }
   });
 }
@@ -123,18 +125,19 @@ __device__ uint32_t place(uint32_t token, uint32_t i) {
 }
 
 // Begins to copy what the group reads of its tokens from two blocks on.
-__device__ void copy_stage(const ternary_product& of, uint64_t first, uint32_t stage, uint4* to) {
+__device__ void copy_stage(const ternary_product& product, uint64_t first, uint32_t stage,
+                           uint4* to) {
   for (uint32_t i = threadIdx.x; i < stage_size; i += threads) {
     const uint32_t token = i / of_stage, from = stage * of_stage + i % of_stage;
-    if (from < of.stride / 4)
+    if (from < product.stride / 4)
       copy_ahead(to + place(token, i % of_stage),
-                 reinterpret_cast<const uint4*>(of.activations_of(first + token)) + from);
+                 reinterpret_cast<const uint4*>(product.activations_of(first + token)) + from);
   }
 }
 
 struct many_sums {
   int of[token_tiles][row_tiles][4];
-  int too_much[4];  // of the tokens of one tile, which is this warp's
+  int sum_of_activations[4];  // of the tokens of one tile, which is this warp's
 };
 
 // Adds two blocks. `one`: zeros for lanes past the end, where nothing was copied.
@@ -149,7 +152,7 @@ __device__ void add_stage(const half_blocks<row_tiles>& codes, const uint4* stag
     for (uint32_t half = 0; half < 2; ++half) {
       const uint2 pair = half_of(own, half);
       const uint32_t counted[2] = {pair.x, pair.y};
-      multiply_fragments(sums.too_much, one, counted);
+      multiply_fragments(sums.sum_of_activations, one, counted);
       for (uint32_t n = 0; n < row_tiles; ++n) {
         uint32_t a[4];
         codes.fragment(n, half, 6 - 2 * quarter, a);
@@ -164,16 +167,16 @@ __device__ void add_stage(const half_blocks<row_tiles>& codes, const uint4* stag
 }
 
 // All of a row, two blocks at a time: while they are multiplied, the next ones are on their way.
-__device__ void add_all(const ternary_product& of, const uint4* const (&row)[2 * row_tiles],
+__device__ void add_all(const ternary_product& product, const uint4* const (&row)[2 * row_tiles],
                         uint64_t first, uint4* stages, many_sums& sums) {
-  const uint32_t halves = of.p.row_words / 4, n = (halves + 3) / 4;
+  const uint32_t halves = product.p.row_words / 4, n = (halves + 3) / 4;
   half_blocks<row_tiles> next;
   next.read(row, lane() % 4, halves);
-  copy_stage(of, first, 0, stages);
+  copy_stage(product, first, 0, stages);
   for (uint32_t stage = 0; stage < n; ++stage) {
     wait_for_copies();
     __syncthreads();  // all have copied this one, and are through with the one before
-    if (stage + 1 < n) copy_stage(of, first, stage + 1, stages + (stage + 1) % 2 * stage_size);
+    if (stage + 1 < n) copy_stage(product, first, stage + 1, stages + (stage + 1) % 2 * stage_size);
     const uint32_t i = stage * 4 + lane() % 4;
     const half_blocks<row_tiles> codes = next;
     next.read(row, i + 4, halves);
@@ -187,28 +190,29 @@ __device__ void add_all(const ternary_product& of, const uint4* const (&row)[2 *
 
 // A group takes 256 rows of the matrix and 32 tokens, whose activations its warps share.
 BITNET_KERNEL_OF(linear_ternary_many, 2) {
-  const ternary_product of = ternary_product_of(l);
+  const ternary_product product = ternary_product_of(l);
   constexpr tile_form form = many_tokens;
   auto* stages = static_cast<uint4*>(shared_memory());
-  auto* too_much = reinterpret_cast<int*>(stages + 2 * stage_size);
+  auto* sum_of_activations = reinterpret_cast<int*>(stages + 2 * stage_size);
   static_assert(form.shared_bytes == 2 * stage_size * sizeof(uint4) + form.tokens * sizeof(int));
-  each_group((uint64_t{of.p.n_rows} + form.rows - 1) / form.rows, [&](uint32_t unit) {
+  each_group((uint64_t{product.p.n_rows} + form.rows - 1) / form.rows, [&](uint32_t unit) {
     const uint32_t r = unit * form.rows + warp_of_group() * row_tiles * 16;
     const uint4* row[2 * row_tiles];
-    find_rows<row_tiles>(of, r, row);
-    for (uint64_t first = uint64_t{blockIdx.y} * form.tokens; first < of.tokens;
+    find_rows<row_tiles>(product, r, row);
+    for (uint64_t first = uint64_t{blockIdx.y} * form.tokens; first < product.tokens;
          first += uint64_t{gridDim.y} * form.tokens) {
       many_sums sums = {};
-      add_all(of, row, first, stages, sums);
+      add_all(product, row, first, stages, sums);
       if (lane() < 4)  // all rows of that tile are the same
         for (uint32_t e = 0; e < 2; ++e)
-          too_much[8 * warp_of_group() + token_of(e)] = sums.too_much[e];
+          sum_of_activations[8 * warp_of_group() + token_of(e)] = sums.sum_of_activations[e];
       __syncthreads();
       BITNET_UNROLL
       for (uint32_t i = 0; i < token_tiles * row_tiles * 4; ++i) {
         const uint32_t t = i / (row_tiles * 4), n = i / 4 % row_tiles, e = i % 4;
         const uint32_t token = 8 * t + token_of(e);
-        of.put_sum(first + token, r + 16 * n + row_of(e), sums.of[t][n][e] - too_much[token]);
+        product.put_sum(first + token, r + 16 * n + row_of(e),
+                        sums.of[t][n][e] - sum_of_activations[token]);
       }
     }
   });

@@ -14,7 +14,7 @@ namespace {
 
 // What all rows of a token need behind their products.
 struct alignas(16) token_facts {
-  int too_much;
+  int sum_of_activations;
   divisor scale;
   bool usual;  // the divisor is
 };
@@ -159,14 +159,15 @@ __device__ int consume(const group_memory<Shape>& m, uint32_t n, uint32_t turn,
 
 // What is known of the tile's tokens, once all have counted.
 template <class Shape>
-__device__ const token_facts* share_facts(const ternary_product& of, const group_memory<Shape>& m,
-                                          uint64_t first, uint32_t tile, int counted) {
+__device__ const token_facts* share_facts(const ternary_product& product,
+                                          const group_memory<Shape>& m, uint64_t first,
+                                          uint32_t tile, int counted) {
   constexpr uint32_t shares = consumers * warp / Shape::tokens;
   token_facts* out = m.facts + tile % 2 * Shape::tokens;
   for (uint32_t d = shares / 2; d != 0; d /= 2) counted += shuffle_xor(counted, d);
   if (threadIdx.x % shares == 0) {
     const uint32_t token = threadIdx.x / shares;
-    const divisor scale = divisor_of(of.s[of.token(first + token)]);
+    const divisor scale = divisor_of(product.s[product.token(first + token)]);
     out[token] = {counted, scale, scale.usual()};
   }
   arrive_together(m.counted);
@@ -176,9 +177,9 @@ __device__ const token_facts* share_facts(const ternary_product& of, const group
 
 // The bits of ternary_product::put_sum(), by one division for each token.
 template <class Shape>
-__device__ void put_sums(const ternary_product& of, const token_facts* facts, uint32_t r,
+__device__ void put_sums(const ternary_product& product, const token_facts* facts, uint32_t r,
                          uint64_t first, const group_sums<Shape>& sums) {
-  const float matrix_scale = of.scales[0];
+  const float matrix_scale = product.scales[0];
   r += warp_of_group() / 4 * Shape::rows_of_group + warp_of_group() % 4 * 16;
   BITNET_UNROLL
   for (uint32_t i = 0; i < Shape::sums / 2; ++i) {  // two of the tile's rows each
@@ -189,9 +190,9 @@ __device__ void put_sums(const ternary_product& of, const token_facts* facts, ui
       for (uint32_t t = 0; t < Shape::tiles; ++t) {
         BITNET_UNROLL
         for (uint32_t e = i % 2; e < 4; e += 2) {
-          const int sum = sums[t][i / 2 * 4 + e] - about.too_much;
-          of.put(first + token, r + 64 * t + row_of(e),
-                 quotient(static_cast<float>(sum)) * matrix_scale);
+          const int sum = sums[t][i / 2 * 4 + e] - about.sum_of_activations;
+          product.put(first + token, r + 64 * t + row_of(e),
+                      quotient(static_cast<float>(sum)) * matrix_scale);
         }
       }
     };
@@ -205,25 +206,25 @@ __device__ void put_sums(const ternary_product& of, const token_facts* facts, ui
 // `Registers`: of a thread that multiplies; 0: as many as others.
 template <class Shape, uint32_t Registers>
 __device__ void multiply_by_warp_groups(const launch& l) {
-  const ternary_product of = ternary_product_of(l);
+  const ternary_product product = ternary_product_of(l);
   const group_memory<Shape> m(l);
-  const uint32_t n = stages_of_row(of);
+  const uint32_t n = stages_of_row(product);
   m.begin();
   // The same for all lanes, as the compiler can see.
   const uint32_t mine = shuffle(warp_of_group(), 0);
   if (mine >= consumers) {
     if constexpr (Registers != 0) give_registers_back<40>();
     if (mine == consumers && lane() == 0)
-      each_tile<Shape>(of, [&](uint32_t r, uint64_t first, uint32_t tile) {
+      each_tile<Shape>(product, [&](uint32_t r, uint64_t first, uint32_t tile) {
         produce<Shape>(l, m, r, first, n, tile * n);
       });
     return;
   }
   if constexpr (Registers != 0) take_registers<Registers>();
-  each_tile<Shape>(of, [&](uint32_t r, uint64_t first, uint32_t tile) {
+  each_tile<Shape>(product, [&](uint32_t r, uint64_t first, uint32_t tile) {
     int sums[Shape::tiles][Shape::sums] = {};
     const int counted = consume<Shape>(m, n, tile * n, sums);
-    put_sums<Shape>(of, share_facts(of, m, first, tile, counted), r, first, sums);
+    put_sums<Shape>(product, share_facts(product, m, first, tile, counted), r, first, sums);
   });
 }
 

@@ -115,22 +115,23 @@ struct stage_factors {
 
 // The copying warps: each thread has a token and a row. `turn` counts stages from the first of this
 // group's first tile on; `given` as in factor_groups_of().
-__device__ void produce(const launch& l, group_memory m, const ternary_product& of,
+__device__ void produce(const launch& l, group_memory m, const ternary_product& product,
                         const factor_groups& f, uint32_t given, uint32_t r, uint64_t first,
                         uint32_t turn) {
   m.keep_begin();
-  const uint32_t n = stages_of_row(of), mine = threadIdx.x - consumers * warp;
-  const float *const of_token = f.token(of, first + mine), *const of_row = f.row(of, r + mine);
-  const uint32_t rows_each = (f.of_row == 0 ? of.p.k : of.p.scale_group) / 32;
+  const uint32_t n = stages_of_row(product), own = threadIdx.x - consumers * warp;
+  const float* const of_token = f.token(product, first + own);
+  const float* const of_row = f.row(product, r + own);
+  const uint32_t rows_each = (f.of_row == 0 ? product.p.k : product.p.scale_group) / 32;
   for (uint32_t i = 0; i < n; ++i, ++turn) {
     stage_factors by_token = {}, by_row = {};  // read before the stage is empty
     if (given != 0) by_token.read(of_token, i, given / 32, f.of_token);
     by_row.read(of_row, i, rows_each, f.of_row == 0 ? 1 : f.of_row);
     if (!m.wait_until_emptied(turn)) return;
-    if (mine == 0) copy_stage<shape>(l, m.stage(turn), i, r, first, m.filled(turn));
+    if (own == 0) copy_stage<shape>(l, m.stage(turn), i, r, first, m.filled(turn));
     float* const to = m.factors(turn);
-    if (given != 0) by_token.store(to + place_of(mine), given / 32);
-    by_row.store(to + shape::tokens + mine, rows_each);
+    if (given != 0) by_token.store(to + place_of(own), given / 32);
+    by_row.store(to + shape::tokens + own, rows_each);
     arrive_together(m.filled(turn));
   }
 }
@@ -278,16 +279,16 @@ __device__ void consume(const group_memory& m, uint32_t n, uint32_t turn, tile_s
 }
 
 template <class Kind, bool Adds>
-__device__ void put_sums(const ternary_product& of, uint32_t r, uint64_t first,
+__device__ void put_sums(const ternary_product& product, uint32_t r, uint64_t first,
                          const tile_sums<Kind>& sums) {
   forget(r);  // where sums go is computed behind them
   r += first_row();
   first += token_of(0);
-  const uint32_t left = first < of.tokens ? static_cast<uint32_t>(of.tokens - first) : 0;
-  const bool is_row[2] = {r < of.p.n_rows, r + 8 < of.p.n_rows};
-  const uint64_t at = first * of.p.m + of.p.first_row + r;
-  float* y = of.y + at;
-  const float* more = of.residual + at;
+  const uint32_t left = first < product.tokens ? static_cast<uint32_t>(product.tokens - first) : 0;
+  const bool is_row[2] = {r < product.p.n_rows, r + 8 < product.p.n_rows};
+  const uint64_t at = first * product.p.m + product.p.first_row + r;
+  float* y = product.y + at;
+  const float* more = product.residual + at;
   BITNET_UNROLL
   for (uint32_t i = 0; i < shape::sums / 2; ++i) {  // a token
     const uint32_t token = i / 2 * 8 + i % 2, step = i % 2 == 0 ? 1 : 7;
@@ -295,26 +296,26 @@ __device__ void put_sums(const ternary_product& of, uint32_t r, uint64_t first,
     for (uint32_t row = 0; row < 2; ++row) {
       if (token >= left || !is_row[row]) continue;
       const uint32_t e = i / 2 * 4 + row * 2 + i % 2;
-      float value = Kind::by_rows ? sums.inner[e] / of.s[first + token] : sums.sum[e];
+      float value = Kind::by_rows ? sums.inner[e] / product.s[first + token] : sums.sum[e];
       if constexpr (Adds) value += more[row * 8];
       y[row * 8] = value;
     }
-    y += uint64_t{step} * of.p.m;
-    if constexpr (Adds) more += uint64_t{step} * of.p.m;
+    y += uint64_t{step} * product.p.m;
+    if constexpr (Adds) more += uint64_t{step} * product.p.m;
   }
 }
 
 template <class Kind>
-__device__ void multiply_tiles(const ternary_product& of, const factor_groups& f,
+__device__ void multiply_tiles(const ternary_product& product, const factor_groups& f,
                                const group_memory& m) {
-  const uint32_t n = stages_of_row(of);
-  each_tile<shape>(of, [&](uint32_t r, uint64_t first, uint32_t tile) {
+  const uint32_t n = stages_of_row(product);
+  each_tile<shape>(product, [&](uint32_t r, uint64_t first, uint32_t tile) {
     tile_sums<Kind> sums(f);
     consume(m, n, tile * n, sums);
-    if (of.p.add)
-      put_sums<Kind, true>(of, r, first, sums);
+    if (product.p.add)
+      put_sums<Kind, true>(product, r, first, sums);
     else
-      put_sums<Kind, false>(of, r, first, sums);
+      put_sums<Kind, false>(product, r, first, sums);
   });
 }
 
@@ -322,24 +323,24 @@ __device__ void multiply_tiles(const ternary_product& of, const factor_groups& f
 
 // A group takes 128 rows of the matrix and 128 tokens.
 BITNET_KERNEL_BY(linear_ternary_factored_wide, wide_factored.threads, 1) {
-  const ternary_product of = ternary_product_of(l);
+  const ternary_product product = ternary_product_of(l);
   const uint32_t given = l.constants[4];
-  const factor_groups f = factor_groups_of(of, given);
+  const factor_groups f = factor_groups_of(product, given);
   const group_memory m(l);
   m.begin_barriers();
   // The same for all lanes, as the compiler can see.
   if (shuffle(warp_of_group(), 0) >= consumers) {
     give_registers_back<40>();
-    each_tile<shape>(of, [&](uint32_t r, uint64_t first, uint32_t tile) {
-      produce(l, m, of, f, given, r, first, tile * stages_of_row(of));
+    each_tile<shape>(product, [&](uint32_t r, uint64_t first, uint32_t tile) {
+      produce(l, m, product, f, given, r, first, tile * stages_of_row(product));
     });
     return;
   }
   take_registers<232>();
   if (given == 0)
-    multiply_tiles<of_rows>(of, f, m);
+    multiply_tiles<of_rows>(product, f, m);
   else if (f.shorter == 32 && f.longer == 128)
-    multiply_tiles<of_tokens_and_blocks>(of, f, m);
+    multiply_tiles<of_tokens_and_blocks>(product, f, m);
   else
-    multiply_tiles<of_tokens>(of, f, m);
+    multiply_tiles<of_tokens>(product, f, m);
 }

@@ -81,21 +81,21 @@ struct merge_memory {
   // `found` is the thread's part, one of n; `so_far` the largest score of those before, and then of
   // all.
   __device__ void prepare(const float* found, uint32_t n, float& so_far) const {
-    const uint32_t me = threadIdx.x;
-    if (me < n) {
-      highest[me] = found[0];
-      total[me] = found[1];
+    const uint32_t this_thread = threadIdx.x;
+    if (this_thread < n) {
+      highest[this_thread] = found[0];
+      total[this_thread] = found[1];
     }
     __syncthreads();
     float ahead = so_far;
     for (uint32_t i = 0; i < n; ++i) {
-      if (i == me) ahead = so_far;
+      if (i == this_thread) ahead = so_far;
       so_far = larger(so_far, highest[i]);
     }
-    if (me < n) {
-      const float now = larger(ahead, highest[me]);
-      before[me] = expf(ahead - now);
-      of_part[me] = expf(highest[me] - now);
+    if (this_thread < n) {
+      const float now = larger(ahead, highest[this_thread]);
+      before[this_thread] = expf(ahead - now);
+      of_part[this_thread] = expf(highest[this_thread] - now);
     }
     __syncthreads();
   }

@@ -137,7 +137,7 @@ class prompt {
   // A half of the threads takes the even sixteens of keys, the other the odd ones. What each has
   // found is given to the other for a half of the keys, which then has their scores.
   __device__ void multiply_keys(const tile& one, uint32_t first, bool whole) const {
-    const uint32_t me = thread(), side = me / part, j = me % part;
+    const uint32_t this_thread = thread(), side = this_thread / part, j = this_thread % part;
     const uint32_t found = find(one, first + j, whole), n = (head_dim() + 31) / 32;
     if (side == 0) m_.at[j] = found == no_row ? 0 : found;
     const uint32_t* key =
@@ -161,7 +161,8 @@ class prompt {
   }
   // Fours of q from `from` on, and staged fours of keys.
   __device__ void add_sixteens(uint32_t from, const float* keys, float (&sums)[each][8]) const {
-    const uint32_t me = thread(), r = me % row_groups, k = me / row_groups % key_groups;
+    const uint32_t this_thread = thread(), r = this_thread % row_groups,
+                   k = this_thread / row_groups % key_groups;
     BITNET_NO_UNROLL
     for (uint32_t four = 0; four < 4; ++four) {
       float q[each][4];
@@ -181,7 +182,8 @@ class prompt {
     }
   }
   __device__ void exchange(uint32_t side, const float (&sums)[each][8]) const {
-    const uint32_t me = thread(), r = me % row_groups, k = me / row_groups % key_groups;
+    const uint32_t this_thread = thread(), r = this_thread % row_groups,
+                   k = this_thread / row_groups % key_groups;
     const auto place = [&](uint32_t i, uint32_t at) {
       return m_.weights + (k + key_groups * at) * memory::stride + r + row_groups * i;
     };
@@ -298,7 +300,7 @@ class prompt {
 
   __device__ void stage_values(uint32_t from) const {
     constexpr uint32_t pieces = width / 16;
-    const uint32_t me = thread(), j = me / pieces, piece = me % pieces;
+    const uint32_t this_thread = thread(), j = this_thread / pieces, piece = this_thread % pieces;
     const uint32_t* value =
         words(6) + uint64_t{m_.at[from + j]} * gpu::kv_row_words(l_.constants[2], head_dim());
     float x[16];
@@ -313,8 +315,8 @@ class prompt {
 
   template <bool whole>
   __device__ void add_positions(uint32_t from, float (&sums)[each][4 * fours]) const {
-    const uint32_t me = thread(), column = me % column_groups;
-    const float* weights = m_.weights + from * memory::stride + me / column_groups * each;
+    const uint32_t this_thread = thread(), column = this_thread % column_groups;
+    const float* weights = m_.weights + from * memory::stride + this_thread / column_groups * each;
     const float* columns[fours];
     BITNET_UNROLL
     for (uint32_t i = 0; i < fours; ++i)

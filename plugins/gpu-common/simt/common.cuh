@@ -26,28 +26,28 @@
 // The same, of which several launches can be one, too: name_joined. The body also gets which of the
 // launch's groups it is. Before the wait a group calls ahead(l, me), which reads the launch alone
 // and requests weights by fetch_ahead().
-#define BITNET_KERNEL_JOINED(name, groups, ahead)                                                 \
-  static __device__ __forceinline__ void name##_body(const bitnet::kernels::launch& l,            \
-                                                     const bitnet::kernels::group_of_launch& me); \
-  extern "C" __global__ void __launch_bounds__(bitnet::kernels::group_threads, groups)            \
-      name(const __grid_constant__ bitnet::kernels::launch l) {                                   \
-    const bitnet::kernels::group_of_launch me = {blockIdx.x, gridDim.x};                          \
-    ahead(l, me);                                                                                 \
-    wait_for_kernels_before();                                                                    \
-    let_kernels_behind_begin();                                                                   \
-    name##_body(l, me);                                                                           \
-  }                                                                                               \
-  extern "C" __global__ void __launch_bounds__(bitnet::kernels::group_threads, groups)            \
-      name##_joined(const __grid_constant__ bitnet::kernels::joined_launch l) {                   \
-    bitnet::kernels::group_of_launch me;                                                          \
-    const bitnet::kernels::launch mine = bitnet::kernels::launch_of_group(l, me);                 \
-    ahead(mine, me);                                                                              \
-    wait_for_kernels_before();                                                                    \
-    let_kernels_behind_begin();                                                                   \
-    name##_body(mine, me);                                                                        \
-  }                                                                                               \
-  static __device__ __forceinline__ void name##_body(const bitnet::kernels::launch& l,            \
-                                                     const bitnet::kernels::group_of_launch& me)
+#define BITNET_KERNEL_JOINED(name, groups, ahead)                                          \
+  static __device__ __forceinline__ void name##_body(                                      \
+      const bitnet::kernels::launch& l, const bitnet::kernels::group_of_launch& group);    \
+  extern "C" __global__ void __launch_bounds__(bitnet::kernels::group_threads, groups)     \
+      name(const __grid_constant__ bitnet::kernels::launch l) {                            \
+    const bitnet::kernels::group_of_launch group = {blockIdx.x, gridDim.x};                \
+    ahead(l, group);                                                                       \
+    wait_for_kernels_before();                                                             \
+    let_kernels_behind_begin();                                                            \
+    name##_body(l, group);                                                                 \
+  }                                                                                        \
+  extern "C" __global__ void __launch_bounds__(bitnet::kernels::group_threads, groups)     \
+      name##_joined(const __grid_constant__ bitnet::kernels::joined_launch l) {            \
+    bitnet::kernels::group_of_launch group;                                                \
+    const bitnet::kernels::launch own_launch = bitnet::kernels::launch_of_group(l, group); \
+    ahead(own_launch, group);                                                              \
+    wait_for_kernels_before();                                                             \
+    let_kernels_behind_begin();                                                            \
+    name##_body(own_launch, group);                                                        \
+  }                                                                                        \
+  static __device__ __forceinline__ void name##_body(                                      \
+      const bitnet::kernels::launch& l, const bitnet::kernels::group_of_launch& group)
 
 namespace bitnet::kernels {
 
@@ -65,20 +65,20 @@ struct group_of_launch {
   uint32_t number, count;
 };
 // The launch that the group belongs to, but for boxes.
-__device__ inline launch launch_of_group(const joined_launch& l, group_of_launch& me) {
+__device__ inline launch launch_of_group(const joined_launch& l, group_of_launch& group) {
   const bool second = blockIdx.x >= l.ends[0], third = blockIdx.x >= l.ends[1];
   const uint32_t first = third ? l.ends[1] : second ? l.ends[0] : 0;
-  me = {blockIdx.x - first, (third ? l.ends[2] : second ? l.ends[1] : l.ends[0]) - first};
-  const auto mine = [&](auto of_launch) {
+  group = {blockIdx.x - first, (third ? l.ends[2] : second ? l.ends[1] : l.ends[0]) - first};
+  const auto selected = [&](auto of_launch) {
     return third ? of_launch(l.of[2]) : second ? of_launch(l.of[1]) : of_launch(l.of[0]);
   };
   launch out;
   for (uint32_t i = 0; i < most_bindings; ++i)
-    out.memory[i] = mine([&](const launch& one) { return one.memory[i]; });
+    out.memory[i] = selected([&](const launch& one) { return one.memory[i]; });
   for (uint32_t i = 0; i < 5; ++i)
-    out.constants[i] = mine([&](const launch& one) { return one.constants[i]; });
+    out.constants[i] = selected([&](const launch& one) { return one.constants[i]; });
   for (uint32_t i = 0; i < 32; ++i)
-    out.params[i] = mine([&](const launch& one) { return one.params[i]; });
+    out.params[i] = selected([&](const launch& one) { return one.params[i]; });
   return out;
 }
 
@@ -112,8 +112,8 @@ __device__ void each_group(uint64_t n, F f) {
   for (uint64_t i = blockIdx.x; i < n; i += gridDim.x) f(static_cast<uint32_t>(i));
 }
 template <class F>
-__device__ void each_group(const group_of_launch& me, uint64_t n, F f) {
-  for (uint64_t i = me.number; i < n; i += me.count) f(static_cast<uint32_t>(i));
+__device__ void each_group(const group_of_launch& group, uint64_t n, F f) {
+  for (uint64_t i = group.number; i < n; i += group.count) f(static_cast<uint32_t>(i));
 }
 // Rows of axis y, and of both axes where a row has one group.
 template <class F>

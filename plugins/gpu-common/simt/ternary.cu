@@ -25,7 +25,7 @@ constexpr uint32_t top_place = takes_all_bits ? 6 : 5;
 // are at most 192 * 128 for each of its k / 128 codes of a place: they fit as long as the product
 // itself does. `halves`: of blocks, in a row.
 __device__ int dot_rows(const uint4* const (&row)[rows_each], const uint4* q, uint32_t halves) {
-  int places[rows_each][4] = {}, sums[rows_each], too_much = 0;
+  int places[rows_each][4] = {}, sums[rows_each], sum_of_activations = 0;
   for (uint32_t i = lane(); i < halves; i += warp) {
     uint4 codes[rows_each];
     for (uint32_t r = 0; r < rows_each; ++r) codes[r] = row[r][i];
@@ -33,7 +33,7 @@ __device__ int dot_rows(const uint4* const (&row)[rows_each], const uint4* q, ui
       const uint4 values = q[i / 2 * 8 + quarter * 2 + i % 2];
       const uint32_t place = quarter == 0 ? top_place : 6 - 2 * quarter;
       const uint32_t mask = codes_mask << place;
-      too_much = sum16(values, too_much);
+      sum_of_activations = sum16(values, sum_of_activations);
       for (uint32_t r = 0; r < rows_each; ++r) {
         uint4 mine = codes[r];
         if (quarter == 0 && !takes_all_bits)
@@ -44,7 +44,7 @@ __device__ int dot_rows(const uint4* const (&row)[rows_each], const uint4* q, ui
   }
   for (uint32_t r = 0; r < rows_each; ++r)
     sums[r] = (places[r][0] >> top_place) + (places[r][1] >> 4) + (places[r][2] >> 2) +
-              places[r][3] - too_much;
+              places[r][3] - sum_of_activations;
   return sum_of_lanes(sums);
 }
 
@@ -56,13 +56,13 @@ __device__ void find_rows(const uint32_t* matrix, uint32_t row_words, uint32_t r
         reinterpret_cast<const uint4*>(matrix + uint64_t{smaller(r + i, n_rows - 1)} * row_words);
 }
 
-__device__ void fetch_ahead_of_product(const launch& l, const group_of_launch& me) {
-  fetch_rows_ahead<gpu::linear_ternary_params>(l, me, of_group);
+__device__ void fetch_ahead_of_product(const launch& l, const group_of_launch& group) {
+  fetch_rows_ahead<gpu::linear_ternary_params>(l, group, of_group);
 }
 // Also the weights of the norm (constant 2), which each group reads from beginning to end.
-__device__ void fetch_ahead_of_bit_linear(const launch& l, const group_of_launch& me) {
-  fetch_rows_ahead<gpu::bit_linear_params>(l, me, of_group);
-  if (l.constants[2] == 0 || threadIdx.x != 0 || me.number != 0 || blockIdx.y != 0) return;
+__device__ void fetch_ahead_of_bit_linear(const launch& l, const group_of_launch& group) {
+  fetch_rows_ahead<gpu::bit_linear_params>(l, group, of_group);
+  if (l.constants[2] == 0 || threadIdx.x != 0 || group.number != 0 || blockIdx.y != 0) return;
   const uint32_t k = params_of<gpu::bit_linear_params>(l).k;
   fetch_ahead(memory_of<const float>(l, 2), k / 4 * 16);
 }
@@ -70,17 +70,17 @@ __device__ void fetch_ahead_of_bit_linear(const launch& l, const group_of_launch
 }  // namespace
 
 BITNET_KERNEL_JOINED(linear_ternary_1, 4, fetch_ahead_of_product) {
-  const ternary_product of = ternary_product_of(l);
+  const ternary_product product = ternary_product_of(l);
   constexpr uint32_t lanes_each = warp / rows_each;
-  each_group(me, (uint64_t{of.p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {
+  each_group(group, (uint64_t{product.p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {
     const uint32_t r = unit * of_group + warp_of_group() * rows_each;
-    if (r >= of.p.n_rows) return;  // all of a warp
+    if (r >= product.p.n_rows) return;  // all of a warp
     const uint4* row[rows_each];
-    find_rows(of.matrix, of.p.row_words, r, of.p.n_rows, row);
-    each_y(of.tokens, [&](uint32_t t) {
-      const auto* q = reinterpret_cast<const uint4*>(of.activations_of(t));
-      const int sum = dot_rows(row, q, of.p.row_words / 4);
-      if (lane() % lanes_each == 0) of.put_sum(t, r + lane() / lanes_each, sum);
+    find_rows(product.matrix, product.p.row_words, r, product.p.n_rows, row);
+    each_y(product.tokens, [&](uint32_t t) {
+      const auto* q = reinterpret_cast<const uint4*>(product.activations_of(t));
+      const int sum = dot_rows(row, q, product.p.row_words / 4);
+      if (lane() % lanes_each == 0) product.put_sum(t, r + lane() / lanes_each, sum);
     });
   });
 }
@@ -89,13 +89,14 @@ namespace {
 
 // The product of `n` elements from `from` on, both multiples of 4.
 __device__ int dot_part(const uint32_t* row, const uint32_t* q, uint32_t from, uint32_t n) {
-  int sum = 0, too_much = 0;
+  int sum = 0, sum_of_activations = 0;
   for (uint32_t word = from / 4; word < (from + n) / 4; ++word) {
     const uint32_t codes = row[word / 32 * 8 + word % 8] >> (6 - 2 * (word % 32 / 8)) & codes_mask;
     sum = dot4(static_cast<int>(codes), static_cast<int>(q[word]), sum);
-    too_much = dot4(static_cast<int>(ones), static_cast<int>(q[word]), too_much);
+    sum_of_activations =
+        dot4(static_cast<int>(ones), static_cast<int>(q[word]), sum_of_activations);
   }
-  return sum - too_much;
+  return sum - sum_of_activations;
 }
 
 // The lanes of a warp take the shorter groups side by side; what they found is added in ascending
@@ -129,18 +130,18 @@ __device__ float factored(const uint32_t* row, const uint32_t* q, uint32_t k,
 // Matrices with a factor to so many elements, or activations with a factor to constant 4 of them,
 // where groups have any length. A warp takes a row and a token.
 BITNET_KERNEL(linear_ternary_factored) {
-  const ternary_product of = ternary_product_of(l);
+  const ternary_product product = ternary_product_of(l);
   const uint32_t given = l.constants[4];
-  const factor_groups f = factor_groups_of(of, given);
-  each_group((uint64_t{of.p.n_rows} + warps - 1) / warps, [&](uint32_t unit) {
+  const factor_groups f = factor_groups_of(product, given);
+  each_group((uint64_t{product.p.n_rows} + warps - 1) / warps, [&](uint32_t unit) {
     const uint32_t r = unit * warps + warp_of_group();
-    if (r >= of.p.n_rows) return;  // all of a warp
-    each_y(of.tokens, [&](uint32_t t) {
-      const float *of_row = f.row(of, r), *of_token = f.token(of, t);
-      float value = factored(of.row(r), of.activations_of(t), of.p.k, f,
+    if (r >= product.p.n_rows) return;  // all of a warp
+    each_y(product.tokens, [&](uint32_t t) {
+      const float *of_row = f.row(product, r), *of_token = f.token(product, t);
+      float value = factored(product.row(r), product.activations_of(t), product.p.k, f,
                              f.rows_first ? of_row : of_token, f.rows_first ? of_token : of_row);
-      if (given == 0) value /= of.s[t];
-      if (lane() == 0) of.put(t, r, value);
+      if (given == 0) value /= product.s[t];
+      if (lane() == 0) product.put(t, r, value);
     });
   });
 }
@@ -161,7 +162,7 @@ BITNET_KERNEL_JOINED(bit_linear, 4, fetch_ahead_of_bit_linear) {
     __syncthreads();  // the row before is done with
     const float s = quantise_normed(in, l.constants[2] != 0, weight, p.k, p.eps, q);
     __syncthreads();
-    each_group(me, (uint64_t{p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {
+    each_group(group, (uint64_t{p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {
       const uint32_t r = unit * of_group + warp_of_group() * rows_each;
       if (r >= p.n_rows) return;  // all of a warp
       const uint4* row[rows_each];

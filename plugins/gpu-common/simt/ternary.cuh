@@ -83,15 +83,15 @@ __device__ inline ternary_product ternary_product_of(const launch& l) {
 //          the request, and all of the device's memory is coherent in its L2 cache.
 // Limit    four groups on each of 132 multiprocessors request at most 34 MB, of 50 MB of L2 (H200).
 template <class Params>
-__device__ void fetch_rows_ahead(const launch& l, const group_of_launch& me, uint32_t rows) {
+__device__ void fetch_rows_ahead(const launch& l, const group_of_launch& group, uint32_t rows) {
   constexpr uint32_t most_bytes = 64 << 10;
   const auto p = params_of<Params>(l);
-  const uint64_t first = uint64_t{me.number} * rows;
+  const uint64_t first = uint64_t{group.number} * rows;
   if (threadIdx.x != 0 || blockIdx.y != 0 || first >= p.n_rows) return;
   const uint32_t left = smaller(rows, p.n_rows - static_cast<uint32_t>(first));
   fetch_ahead(memory_of<const uint32_t>(l, 3) + first * p.row_words,
               smaller(4 * left * p.row_words, most_bytes));
-  if (me.number == 0) fetch_line_ahead(memory_of<const float>(l, 4));
+  if (group.number == 0) fetch_line_ahead(memory_of<const float>(l, 4));
 }
 
 // Which factors belong to which elements. Sums of shorter groups have a factor each, and what those
@@ -101,20 +101,21 @@ struct factor_groups {
   bool rows_first;            // the shorter are the matrix's
   uint32_t of_row, of_token;  // so many factors each; of_row 0: all rows share the first
 
-  __device__ const float* row(const ternary_product& of, uint32_t r) const {
-    return of.scales + (uint64_t{of.p.first_row} + smaller(r, of.p.n_rows - 1)) * of_row;
+  __device__ const float* row(const ternary_product& product, uint32_t r) const {
+    return product.scales +
+           (uint64_t{product.p.first_row} + smaller(r, product.p.n_rows - 1)) * of_row;
   }
-  __device__ const float* token(const ternary_product& of, uint64_t t) const {
-    return of.s + of.token(t) * of_token;
+  __device__ const float* token(const ternary_product& product, uint64_t t) const {
+    return product.s + product.token(t) * of_token;
   }
 };
 // `given`: elements to a factor of the activations; 0: each token has one, by which is divided.
-__device__ inline factor_groups factor_groups_of(const ternary_product& of, uint32_t given) {
-  const uint32_t own = of.p.scale_group == 0 ? of.p.k : of.p.scale_group;
-  const uint32_t of_row = of.p.scale_group == 0 ? 0 : of.p.k / own;
+__device__ inline factor_groups factor_groups_of(const ternary_product& product, uint32_t given) {
+  const uint32_t own = product.p.scale_group == 0 ? product.p.k : product.p.scale_group;
+  const uint32_t of_row = product.p.scale_group == 0 ? 0 : product.p.k / own;
   if (given == 0) return {own, 0, true, of_row, 1};
-  if (given <= own) return {given, own, false, of_row, of.p.k / given};
-  return {own, given, true, of_row, of.p.k / given};
+  if (given <= own) return {given, own, false, of_row, product.p.k / given};
+  return {own, given, true, of_row, product.p.k / given};
 }
 
 }  // namespace bitnet::kernels

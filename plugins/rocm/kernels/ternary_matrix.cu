@@ -61,29 +61,30 @@ __device__ void add_quarter(const words_of<N> (&codes)[Rows], const words_of<N> 
 }
 
 template <uint32_t Rows>
-__device__ void find_rows(const ternary_product& of, uint32_t r, const uint32_t* (&row)[Rows]) {
+__device__ void find_rows(const ternary_product& product, uint32_t r,
+                          const uint32_t* (&row)[Rows]) {
   BITNET_UNROLL
-  for (uint32_t n = 0; n < Rows; ++n) row[n] = of.row(r + matrix_tile * n + place_of_lane());
+  for (uint32_t n = 0; n < Rows; ++n) row[n] = product.row(r + matrix_tile * n + place_of_lane());
 }
 template <uint32_t Tokens>
-__device__ void find_tokens(const ternary_product& of, uint64_t first,
+__device__ void find_tokens(const ternary_product& product, uint64_t first,
                             const uint32_t* (&q)[Tokens]) {
   BITNET_UNROLL
   for (uint32_t t = 0; t < Tokens; ++t)
-    q[t] = of.activations_of(first + matrix_tile * t + place_of_lane());
+    q[t] = product.activations_of(first + matrix_tile * t + place_of_lane());
 }
 
 // Matrices with one scale: tiles from row r and token `first` on.
 template <uint32_t Rows, uint32_t Tokens>
-__device__ void multiply_plain(const ternary_product& of, uint32_t r, uint64_t first) {
+__device__ void multiply_plain(const ternary_product& product, uint32_t r, uint64_t first) {
   constexpr uint32_t of_turn = matrix_parts == 4 ? 2 : 1;  // blocks
   const lane_share<of_turn> mine;
   constexpr uint32_t words = lane_share<of_turn>::words;
   const uint32_t *row[Rows], *q[Tokens];
-  find_rows(of, r, row);
-  find_tokens(of, first, q);
+  find_rows(product, r, row);
+  find_tokens(product, first, q);
   int sums[Rows][Tokens][matrix_sums] = {};
-  const uint32_t blocks = of.p.row_words / 8;
+  const uint32_t blocks = product.p.row_words / 8;
   // Lanes that bring whole rows have no registers for codes that are read ahead.
   constexpr bool ahead = matrix_parts != 1;
   words_of<words> next[Rows];
@@ -115,19 +116,19 @@ __device__ void multiply_plain(const ternary_product& of, uint32_t r, uint64_t f
   BITNET_UNROLL
   for (uint32_t i = 0; i < Rows * Tokens * matrix_sums; ++i) {
     const uint32_t n = i / (Tokens * matrix_sums), t = i / matrix_sums % Tokens;
-    of.put_sum(first + matrix_tile * t + token_of_sum(i % matrix_sums),
-               r + matrix_tile * n + place_of_lane(), sums[n][t][i % matrix_sums]);
+    product.put_sum(first + matrix_tile * t + token_of_sum(i % matrix_sums),
+                    r + matrix_tile * n + place_of_lane(), sums[n][t][i % matrix_sums]);
   }
 }
 
 // Calls f(r, first) for what this wave takes: from which row and which token on.
 template <class F>
-__device__ void each_unit(const ternary_product& of, const matrix_form& form, F f) {
+__device__ void each_unit(const ternary_product& product, const matrix_form& form, F f) {
   const uint32_t of_group = warps * form.rows;
-  each_group((uint64_t{of.p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {
+  each_group((uint64_t{product.p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {
     const uint32_t r = unit * of_group + warp_of_group() * form.rows;
-    if (r >= of.p.n_rows) return;  // all of a wave
-    for (uint64_t first = uint64_t{blockIdx.y} * form.tokens; first < of.tokens;
+    if (r >= product.p.n_rows) return;  // all of a wave
+    for (uint64_t first = uint64_t{blockIdx.y} * form.tokens; first < product.tokens;
          first += uint64_t{gridDim.y} * form.tokens)
       f(r, first);
   });
@@ -136,18 +137,18 @@ __device__ void each_unit(const ternary_product& of, const matrix_form& form, F 
 }  // namespace
 
 BITNET_KERNEL(linear_ternary_matrix_few) {
-  const ternary_product of = ternary_product_of(l);
+  const ternary_product product = ternary_product_of(l);
   constexpr matrix_form form = matrix_few(warp);
-  each_unit(of, form, [&](uint32_t r, uint64_t first) {
-    multiply_plain<form.rows / matrix_tile, form.tokens / matrix_tile>(of, r, first);
+  each_unit(product, form, [&](uint32_t r, uint64_t first) {
+    multiply_plain<form.rows / matrix_tile, form.tokens / matrix_tile>(product, r, first);
   });
 }
 
 BITNET_KERNEL(linear_ternary_matrix_many) {
-  const ternary_product of = ternary_product_of(l);
+  const ternary_product product = ternary_product_of(l);
   constexpr matrix_form form = matrix_many(warp);
-  each_unit(of, form, [&](uint32_t r, uint64_t first) {
-    multiply_plain<form.rows / matrix_tile, form.tokens / matrix_tile>(of, r, first);
+  each_unit(product, form, [&](uint32_t r, uint64_t first) {
+    multiply_plain<form.rows / matrix_tile, form.tokens / matrix_tile>(product, r, first);
   });
 }
 
@@ -180,21 +181,21 @@ __device__ void each_sum(const lane_factors& factors, bool of_rows, uint32_t i, 
 }
 
 // A tile of tokens from `first` on. Groups of either side are added in ascending order.
-__device__ void multiply_factored(const ternary_product& of, const factor_groups& f, uint32_t r,
-                                  uint64_t first, factored_sums& sums) {
+__device__ void multiply_factored(const ternary_product& product, const factor_groups& f,
+                                  uint32_t r, uint64_t first, factored_sums& sums) {
   const lane_share<1> mine;
   constexpr uint32_t words = lane_share<1>::words;
   const uint32_t *row[factored_rows], *q[1];
-  find_rows(of, r, row);
-  find_tokens(of, first, q);
+  find_rows(product, r, row);
+  find_tokens(product, first, q);
   lane_factors factors;
   BITNET_UNROLL
   for (uint32_t n = 0; n < factored_rows; ++n)
-    factors.row[n] = f.row(of, r + matrix_tile * n + place_of_lane());
+    factors.row[n] = f.row(product, r + matrix_tile * n + place_of_lane());
   BITNET_UNROLL
   for (uint32_t e = 0; e < matrix_sums; ++e)
-    factors.token[e] = f.token(of, first + token_of_sum(e));
-  const uint32_t blocks = of.p.row_words / 8, groups = of.p.k / f.shorter;
+    factors.token[e] = f.token(product, first + token_of_sum(e));
+  const uint32_t blocks = product.p.row_words / 8, groups = product.p.k / f.shorter;
   uint32_t done = 0, held = 0, left = f.longer, longer = 0;
   int found[factored_rows][1][matrix_sums] = {};
   const auto end_group = [&] {  // of the shorter ones
@@ -233,19 +234,19 @@ __device__ void multiply_factored(const ternary_product& of, const factor_groups
 // Matrices with a factor to so many elements, or activations with a factor to constant 4 of them:
 // the shorter groups are a multiple of 32.
 BITNET_KERNEL(linear_ternary_matrix_factored) {
-  const ternary_product of = ternary_product_of(l);
+  const ternary_product product = ternary_product_of(l);
   const uint32_t given = l.constants[4];
-  const factor_groups f = factor_groups_of(of, given);
-  each_unit(of, matrix_factored(warp), [&](uint32_t r, uint64_t first) {
+  const factor_groups f = factor_groups_of(product, given);
+  each_unit(product, matrix_factored(warp), [&](uint32_t r, uint64_t first) {
     factored_sums sums = {};
-    multiply_factored(of, f, r, first, sums);
+    multiply_factored(product, f, r, first, sums);
     BITNET_UNROLL
     for (uint32_t i = 0; i < factored_rows * matrix_sums; ++i) {
       const uint32_t n = i / matrix_sums, e = i % matrix_sums;
       const uint64_t t = first + token_of_sum(e);
       const float value = f.longer == 0 ? sums.inner[n][e] : sums.sum[n][e];
-      of.put(t, r + matrix_tile * n + place_of_lane(),
-             given == 0 ? value / of.s[of.token(t)] : value);
+      product.put(t, r + matrix_tile * n + place_of_lane(),
+                  given == 0 ? value / product.s[product.token(t)] : value);
     }
   });
 }
