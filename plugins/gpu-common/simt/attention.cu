@@ -67,8 +67,8 @@ BITNET_ATTENTION_OF_KEY(q4_0)
 
 namespace {
 
-// The parts of a token's head in shared memory, as many at a time as threads: what merging::add()
-// makes of each, so that columns are merged with no more than a load, two products and a sum.
+// Results of merging::add() for the parts of a token's head, in shared memory, as many at a time as
+// there are threads. With them, merging a column takes a load, two products and a sum.
 struct merge_memory {
   float *highest, *total, *before, *of_part;
 
@@ -78,8 +78,8 @@ struct merge_memory {
     before = total + threads;
     of_part = before + threads;
   }
-  // `found` is the thread's part, one of n; `so_far` the largest score of those before, and then of
-  // all.
+  // `found` is the thread's part, one of n. `so_far` is the largest score of the earlier parts, and
+  // afterwards that of all parts.
   __device__ void prepare(const float* found, uint32_t n, float& so_far) const {
     const uint32_t this_thread = threadIdx.x;
     if (this_thread < n) {

@@ -19,7 +19,7 @@ struct fixed_formats {
     f(Value{});
   }
 };
-// Which bindings these are; of attn_tiles, unless others are given.
+// Numbers of bindings; by default those of attn_tiles.
 struct attention_bindings {
   uint32_t positions = 2, sequences = 3, block_tables = 4, keys = 5, values = 6, out = 7;
 };
@@ -43,7 +43,7 @@ class attention {
         value_words_(gpu::kv_row_words(l.constants[2], p_.head_dim)),
         m_(p_.head_dim) {}
 
-  // What the group does: of its tiles the whole context, or a part.
+  // Runs the group's tiles: each over the whole context, or over one part of it.
   __device__ void run(uint32_t n_tokens) const {
     const uint32_t of_kv = p_.n_heads / p_.n_kv_heads, most = rows / smaller(of_kv, rows);
     const uint32_t shares = gpu::attn_tile_shares(of_kv, rows), split = p_.parts ? p_.parts : 1;
@@ -103,7 +103,7 @@ class attention {
     return (block * p_.n_kv_heads + one.kv_head) * p_.block_tokens + position % p_.block_tokens;
   }
 
-  // Part `i` of the context, no position of which from `end` on is seen.
+  // Takes part `i` of the context; no token sees a position from `end` on.
   __device__ void take_part(const tile& one, uint32_t i, uint32_t end) const {
     const uint32_t first = i * part, row = find(one, first + threadIdx.x % part);
     if (threadIdx.x < part) m_.at[threadIdx.x] = row == no_row ? 0 : row;
@@ -140,7 +140,7 @@ class attention {
     });
     __syncthreads();
   }
-  // What part i leaves of a row.
+  // The result of part i for a row.
   __device__ float* left_of(uint32_t r, uint32_t i) const {
     return out_ + (uint64_t{m_.row[r]} * p_.parts + i) * (p_.head_dim + 2);
   }

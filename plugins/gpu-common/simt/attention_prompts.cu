@@ -9,7 +9,8 @@ namespace gpu = bitnet::gpu;
 
 namespace {
 
-// The thread's number. What is computed of it is computed where it is used: registers hold sums.
+// The thread's number. Values that depend on it are computed where they are used, because the
+// registers are needed for sums.
 __device__ inline uint32_t thread() {
   uint32_t out = threadIdx.x;
   forget(out);
@@ -134,8 +135,8 @@ class prompt {
     return (block * p.n_kv_heads + one.kv_head) * p.block_tokens + position % p.block_tokens;
   }
 
-  // A half of the threads takes the even sixteens of keys, the other the odd ones. What each has
-  // found is given to the other for a half of the keys, which then has their scores.
+  // Half of the threads takes the even sixteens of keys, the other half the odd ones. Then each
+  // half passes its sums for half of the keys to the other one, which adds them to scores.
   __device__ void multiply_keys(const tile& one, uint32_t first, bool whole) const {
     const uint32_t this_thread = thread(), side = this_thread / part, j = this_thread % part;
     const uint32_t found = find(one, first + j, whole), n = (head_dim() + 31) / 32;
@@ -150,7 +151,7 @@ class prompt {
       if (found != no_row)
         given_formats(l_).with_key(
             [&](auto of) { sixteen_of<decltype(of)>(key, 2 * i + side, head_dim(), x); });
-      __syncthreads();  // what was there before has been read
+      __syncthreads();  // all threads have read the previous content
       BITNET_UNROLL
       for (uint32_t four = 0; four < 4; ++four)
         put_four_of(m_.staged + 4 * ((4 * side + four) * part + j), x, four);
@@ -364,7 +365,7 @@ class prompt {
     }
   }
 
-  // What the launch says stays there until it is needed: in constant memory, not in registers.
+  // Reads parameters of the launch where they are needed, from constant memory, to save registers.
   __device__ const uint32_t* words(uint32_t binding) const {
     return memory_of<const uint32_t>(l_, binding);
   }
@@ -375,8 +376,8 @@ class prompt {
   const memory m_;
 };
 
-// Tiles of few rows, such as those of sequences with one token in the step, are computed with a row
-// to a thread.
+// Tiles of few rows, such as those of sequences with one token in the step, have one row per
+// thread.
 constexpr uint32_t most_each = 4, most_rows = row_groups * most_each;
 
 template <uint32_t width>
@@ -403,7 +404,7 @@ __device__ void attend(const launch& l) {
 
 }  // namespace
 
-// Sums of many rows and columns take more registers than four groups of threads leave each other.
+// Sums of many rows and columns take more registers than four groups on a multiprocessor can have.
 #define BITNET_ATTENTION_OF_PROMPTS(width, groups) \
   BITNET_KERNEL_OF(attn_prompt_##width, groups) {  \
     attend<width>(l);                              \

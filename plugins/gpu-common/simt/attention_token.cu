@@ -1,4 +1,4 @@
-// Attention of a step of one token, with all that its queries, keys and values need before it.
+// Attention of a step of one token, with the norms, rotations and writes that precede it.
 
 #include "attention.cuh"
 
@@ -7,8 +7,8 @@ namespace gpu = bitnet::gpu;
 
 namespace {
 
-// What one token needs of its attention: its queries and keys are normed, if they have norms, and
-// rotated, its key and value written, and what the parts leave is merged by the group that is last.
+// The attention of one token. Queries and keys are normed, if they have norms, and rotated; the key
+// and the value are written; the last group merges the results of the parts.
 template <class Formats, uint32_t rows>
 class attention_of_token : attention<Formats, rows> {
   using base = attention<Formats, rows>;
@@ -41,7 +41,7 @@ class attention_of_token : attention<Formats, rows> {
       const tile one = {0, 1, kv_head, kv_head * heads, heads};
       const bool writes = p_.parts == 0 || mine == n - 1;
       if (whole_.norms != 0) find_factors(one, writes);
-      if (writes) write(one);  // seen behind the barriers of load()
+      if (writes) write(one);  // visible after the barriers of load()
       base::load(one, [&](const float* q, uint32_t r, uint32_t d) {
         return rotated_(normed_head{q, q_weight_, q_weight_ ? factor(r) : 1}, d);
       });
@@ -94,24 +94,24 @@ class attention_of_token : attention<Formats, rows> {
     }
   }
 
-  // Whether the parts that other groups left are all there.
+  // True if all other groups have stored the results of their parts.
   __device__ static bool is_last(uint32_t* tickets, uint32_t n) {
-    __threadfence();  // what this thread left is seen by who takes a later ticket
+    __threadfence();  // makes this thread's results visible to the group that takes a later ticket
     if (turn_of_group(tickets) + 1 != n) return false;
     if (threadIdx.x == 0) *tickets = 0;
     __threadfence();
     return true;
   }
 
-  // So many parts at a time: what merging::add() makes of them lies in memory of the scores.
+  // Parts that are merged together; results of merging::add() for them use memory of the scores.
   static constexpr uint32_t at_once = 32, of_thread = rows * at_once / threads;
   static_assert(rows * at_once % threads == 0 && 4 * rows * at_once == 2 * rows * part);
   struct factors {
     float *highest, *total, *before, *of_part;  // each (rows, at_once)
   };
 
-  // Of parts [first, first + count) of the `n` that are seen; `so_far` the largest scores of those
-  // before, and then of all, of the rows whose parts this thread takes.
+  // For parts [first, first + count) of the `n` visible ones. For the rows whose parts this thread
+  // takes, `so_far` has the largest scores of the earlier parts, and afterwards of all parts.
   __device__ void prepare(const factors& f, const tile& one, uint32_t count,
                           float (&so_far)[of_thread]) const {
     BITNET_UNROLL
@@ -152,7 +152,7 @@ class attention_of_token : attention<Formats, rows> {
       for (float& highest : so_far) highest = -INFINITY;
       for (uint32_t first = 0; first < n; first += at_once) {
         const uint32_t count = smaller(at_once, n - first);
-        __syncthreads();  // the scores, or the factors before, are done with
+        __syncthreads();  // no thread reads the scores, or earlier factors, any more
         if (threadIdx.x < count) m_.at[threadIdx.x] = sees.part_at(first + threadIdx.x);
         __syncthreads();
         prepare(f, one, count, so_far);

@@ -7,10 +7,10 @@
 #include "bitnet/abi/ops.h"
 #include "gpu-common/kernels.hpp"
 
-// The functions that the plugin finds by name; so many groups of them are on a multiprocessor at
-// least, by their registers. A graph may launch a kernel while those before it still compute
-// (recording.cpp), so its body comes behind a wait, of every thread and without a condition. Those
-// behind it are let in after that: who of them waits for this one has waited for all before, too.
+// Defines a function that the plugin finds by name. Its registers permit at least `groups` groups
+// on a multiprocessor. A graph may launch a kernel while earlier ones still compute
+// (recording.cpp), so every thread waits, without a condition, before the body. Only then may later
+// kernels begin. A kernel that waits for this one has thereby waited for all earlier ones.
 #define BITNET_KERNEL_BY(name, threads, groups)                                         \
   static __device__ __forceinline__ void name##_body(const bitnet::kernels::launch& l); \
   extern "C" __global__ void __launch_bounds__(threads, groups)                         \
@@ -23,9 +23,9 @@
 #define BITNET_KERNEL_OF(name, groups) \
   BITNET_KERNEL_BY(name, bitnet::kernels::group_threads, groups)
 #define BITNET_KERNEL(name) BITNET_KERNEL_OF(name, 4)
-// The same, of which several launches can be one, too: name_joined. The body also gets which of the
-// launch's groups it is. Before the wait a group calls ahead(l, me), which reads the launch alone
-// and requests weights by fetch_ahead().
+// The same, and a second function name_joined, which runs several launches as one. The body also
+// gets its group's number in its launch. Before the wait, a group calls ahead(l, group), which
+// reads only the launch and requests weights by fetch_ahead().
 #define BITNET_KERNEL_JOINED(name, groups, ahead)                                          \
   static __device__ __forceinline__ void name##_body(                                      \
       const bitnet::kernels::launch& l, const bitnet::kernels::group_of_launch& group);    \
@@ -64,7 +64,7 @@ __device__ inline uint32_t warp_of_group() {
 struct group_of_launch {
   uint32_t number, count;
 };
-// The launch that the group belongs to, but for boxes.
+// Returns the launch that the group belongs to, without boxes.
 __device__ inline launch launch_of_group(const joined_launch& l, group_of_launch& group) {
   const bool second = blockIdx.x >= l.ends[0], third = blockIdx.x >= l.ends[1];
   const uint32_t first = third ? l.ends[1] : second ? l.ends[0] : 0;
@@ -95,7 +95,7 @@ __device__ Params params_of(const launch& l) {
   return out;
 }
 
-// How many rows the step has.
+// Returns the number of rows of the step.
 __device__ inline uint32_t rows_of(const launch& l) {
   return memory_of<const uint32_t>(l, 0)[l.params[0]];
 }
@@ -156,8 +156,8 @@ __device__ inline uint32_t byte_of(const uint4& words, uint32_t i) {
 }
 
 // Sums over the lanes of each of N values, a power of two; lane i gets that of value i * N / warp.
-// Halves of what is left go to the other half of the lanes, so that there are few exchanges. The
-// order of each sum does not depend on N.
+// In each step a lane passes half of its values to a lane of the other half, which keeps the number
+// of exchanges low. The order of each sum does not depend on N.
 template <class T, uint32_t N>
 __device__ T sum_of_lanes(T (&values)[N]) {
   uint32_t left = N;

@@ -1,4 +1,4 @@
-// Matrices of formats that are no ternary ones, and the rows of embeddings.
+// Matrices of formats that are not ternary, and the rows of embeddings.
 
 #include "dense.cuh"
 

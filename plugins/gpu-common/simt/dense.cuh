@@ -1,12 +1,12 @@
 #pragma once
-// The product of a row of a matrix, by a warp: one order of sums, whatever asks for it.
+// The product of a row of a matrix, by a warp. Its order of sums is the same in all kernels.
 
 #include "formats.cuh"
 
 namespace bitnet::kernels {
 
-// With the tokens [first, first + Tokens) of x (rows, k), the last of them again where there are
-// fewer; `row` is of k elements. Lane i gets the sum of token i * Tokens / warp.
+// Multiplies `row`, of k elements, by the tokens [first, first + Tokens) of x (rows, k); places
+// past the last token repeat it. Lane i gets the sum of token i * Tokens / warp.
 template <class Row, uint32_t Tokens>
 __device__ float row_products(const uint32_t* row, const uint32_t* x, uint32_t k, uint64_t first,
                               uint32_t rows) {

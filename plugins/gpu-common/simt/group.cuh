@@ -1,18 +1,18 @@
 #pragma once
-// Sums and maxima over the threads of a group: all of them call, and all of them get the result.
+// Sums and maxima over the threads of a group: all threads call them, and all get the result.
 
 #include "common.cuh"
 
 namespace bitnet::kernels {
 
-// How many groups have been here before this one.
+// Returns how many groups have increased the counter before this one.
 __device__ inline uint32_t turn_of_group(uint32_t* counter) {
   __shared__ uint32_t turn;
   __syncthreads();
   if (threadIdx.x == 0) turn = atomicAdd(counter, 1u);
   __syncthreads();
   const uint32_t mine = turn;
-  __syncthreads();  // before it is that of another call
+  __syncthreads();  // all have read it before the next call changes it
   return mine;
 }
 
@@ -39,7 +39,7 @@ __device__ inline void four_of(const float* row, uint32_t w, uint32_t k, float (
     for (uint32_t i = 0; i < 4; ++i) out[i] = 4 * w + i < k ? row[4 * w + i] : 0.0f;
   }
 }
-// Those of them that the row has.
+// Stores those of the four elements that the row has.
 __device__ inline void put_four(float* row, uint32_t w, uint32_t k, const float (&v)[4]) {
   float* to = row + 4 * w;
   if (4 * w + 4 <= k && reinterpret_cast<uint64_t>(to) % 16 == 0)
@@ -48,7 +48,7 @@ __device__ inline void put_four(float* row, uint32_t w, uint32_t k, const float 
   else
     for (uint32_t i = 0; i < 4 && 4 * w + i < k; ++i) to[i] = v[i];
 }
-// Of a row that is multiplied by `factor` and by weights.
+// The same for a row that is multiplied by `factor` and by weights.
 __device__ inline void normed_four_of(const float* row, float factor, const float* weight,
                                       uint32_t w, uint32_t k, float (&out)[4]) {
   float by[4];
@@ -57,7 +57,8 @@ __device__ inline void normed_four_of(const float* row, float factor, const floa
   for (uint32_t i = 0; i < 4; ++i) out[i] = out[i] * factor * by[i];
 }
 
-// A sum and what rounding took from it, so that its error is that of a few roundings in f32.
+// A compensated sum: the sum, and the part that rounding removed. Its error is that of a few
+// roundings in f32.
 struct exact_sum {
   float sum, lost;
 };
@@ -72,7 +73,7 @@ __device__ inline exact_sum square(float x) {
   return {product, fmaf(x, x, -product)};
 }
 
-// Of what the first `threads` of a group of `Threads` have.
+// The sum over the first `threads` threads of a group of `Threads`.
 template <uint32_t Threads>
 __device__ exact_sum sum_of_threads(exact_sum mine) {
   __shared__ exact_sum of_warp[warps];
@@ -89,7 +90,7 @@ __device__ exact_sum sum_of_threads(exact_sum mine) {
 }
 
 __device__ inline exact_sum square_sum(const float* x, uint32_t k) {
-  exact_sum each[4] = {};  // they do not wait for each other
+  exact_sum each[4] = {};  // independent, so that their additions overlap
   for (uint32_t w = threadIdx.x; 4 * w < k; w += threads) {
     float v[4];
     four_of(x, w, k, v);
@@ -98,8 +99,8 @@ __device__ inline exact_sum square_sum(const float* x, uint32_t k) {
   return sum_of_threads<threads>(plus(plus(each[0], each[1]), plus(each[2], each[3])));
 }
 
-// The same by one warp, whose lanes take in turn what the threads of each warp of a group have.
-// Lane 0 gets the result.
+// The same by one warp, with the same bits: its lanes take the elements of the threads of one warp
+// of a group after the other. Lane 0 gets the result.
 __device__ inline exact_sum square_sum_of_warp(const float* x, uint32_t k) {
   exact_sum all = {};
   for (uint32_t first = 0; first < threads; first += warp) {
@@ -124,7 +125,7 @@ __device__ inline float factor_of(const exact_sum& total, uint32_t k, float eps)
 __device__ inline float norm_factor(const float* x, uint32_t k, float eps) {
   return factor_of(square_sum(x, k), k, eps);
 }
-// The same of two rows at once: the steps of one fill the waits of the other.
+// The same for two rows at once: the instructions of one hide the latency of the other's.
 struct two_sums {
   exact_sum of[2];
 };

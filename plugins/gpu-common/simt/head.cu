@@ -73,15 +73,15 @@ __device__ float of_order(uint32_t order) {
 
 constexpr uint32_t none = 0xffffffffu;
 
-// Lanes have `count` things each, or `Each` neighbours have them together: the first lane of those
-// with the n-th thing, counted from the last lane down, and how many things are in lanes above it.
-// None: all lanes have fewer than n.
+// Each lane has `count` things, or `Each` adjacent lanes have them together. Returns the first lane
+// of those that have the n-th thing, counted from the last lane down, and the number of things in
+// higher lanes; none if all lanes together have fewer than n.
 struct found_lane {
   uint32_t lane, above;
 };
 template <uint32_t Each>
 __device__ found_lane lane_of(uint32_t count, uint32_t n) {
-  uint32_t from_here = count;  // of this lane and of higher ones
+  uint32_t from_here = count;  // things of this lane and of higher ones
   for (uint32_t d = Each; d < warp; d *= 2) {
     const uint32_t other = shuffle(from_here, (lane() + d) % warp);
     if (lane() + d < warp) from_here += other;
@@ -94,9 +94,9 @@ __device__ found_lane lane_of(uint32_t count, uint32_t n) {
   return {first, shuffle(above, first)};
 }
 
-// The bin that holds the n-th largest of what was counted, and how many are in bins above it. None:
-// there are fewer than n. Every warp for itself, in two steps: it finds a run of four bins for each
-// lane, then bins of the run.
+// Returns the bin of the n-th largest counted value, and the number of values in higher bins; none
+// if there are fewer than n. Each warp computes it in two steps: it finds a run, of four bins for
+// each lane, and then the bin in the run.
 struct found_bin {
   uint32_t bin, above;
 };
@@ -104,7 +104,7 @@ __device__ found_bin bin_of(const uint32_t* counts, uint32_t n) {
   constexpr uint32_t runs = gpu::head_bins / (4 * warp), lanes_each = warp / runs;
   const auto four = [&](uint32_t run, uint32_t i) { return load4(counts + 4 * (run * warp + i)); };
   const auto sum = [](const uint4& bins) { return bins.x + bins.y + bins.z + bins.w; };
-  constexpr uint32_t at_once = 4;  // loads: more would take registers that groups side by side need
+  constexpr uint32_t at_once = 4;  // loads: more would take registers of other groups
   static_assert(runs % at_once == 0);
   uint32_t count = 0;
   BITNET_NO_UNROLL
@@ -129,8 +129,8 @@ __device__ uint32_t top_of(const launch& l) {
   return memory_of<const uint32_t>(l, 0)[4];
 }
 
-// What lies below it is not among the n largest. NaN, which nothing lies below, if that is not
-// known.
+// Returns a threshold: no value below it is among the n largest. NaN if none is known, because no
+// value compares below NaN.
 __device__ float threshold_of(const uint32_t* counts, uint32_t n) {
   const found_bin first = bin_of(counts, n);
   if (first.bin == none) return of_order(0);
@@ -140,7 +140,7 @@ __device__ float threshold_of(const uint32_t* counts, uint32_t n) {
 
 }  // namespace
 
-// One group to an output row.
+// One group computes an output row.
 BITNET_KERNEL(head_state) {
   const auto p = params_of<gpu::head_state_params>(l);
   const auto* x = memory_of<const float>(l, 1);
@@ -153,7 +153,7 @@ BITNET_KERNEL(head_state) {
     for (uint32_t i = threadIdx.x; i < gpu::head_count_words; i += threads)
       counts[r * gpu::head_count_words + i] = 0;
     float v[4], largest = 0;
-    double sizes[4] = {}, errors[4] = {};  // they do not wait for each other
+    double sizes[4] = {}, errors[4] = {};  // independent, so that their additions overlap
     for (uint32_t w = threadIdx.x; 4 * w < p.k; w += threads) {
       four_of(in, w, p.k, v);
       for (uint32_t e = 0; e < 4; ++e) {
@@ -181,7 +181,7 @@ BITNET_KERNEL(head_state) {
 
 namespace {
 
-// What is known of a logit.
+// Bounds of a logit.
 struct interval {
   float lower, upper;
 };
@@ -193,7 +193,7 @@ __device__ interval interval_of(const uint32_t* state, uint32_t words, const flo
   const double d = norms[r], w_error = norms[uint64_t{m} + r], w = norms[2 * uint64_t{m} + r];
   const double near = static_cast<double>(product) * scale * d;
   const double off = 1.001 * (w_error * x + w * error) + k * least;
-  // Smaller than f32 by so much that no sum of the full head overflows.
+  // Both are so much smaller than the largest f32 that no sum of the full head overflows.
   if (about[3] == 0 || !(w * x < 1e38) || !(off < 1e38))
     return {bits_of<float>(0xff800000u), bits_of<float>(0x7f800000u)};
   return {static_cast<float>(near - off), static_cast<float>(near + off)};
@@ -273,7 +273,7 @@ BITNET_KERNEL_OF(head_approximate_4, 3) {
   approximate<4>(l);
 }
 
-// Those in the bin of the n-th largest lower bound, by the bits that follow.
+// Counts the lower bounds in the bin of the n-th largest one, by their next bits.
 BITNET_KERNEL(head_count) {
   const auto p = params_of<gpu::head_count_params>(l);
   const auto* bounds = memory_of<const float>(l, 1);
@@ -292,19 +292,19 @@ BITNET_KERNEL(head_count) {
 
 namespace {
 
-// An output row that is listed: where its logits are found, and how many so far.
+// The list of an output row: its logits so far, and their number.
 struct listing {
   uint2* found;
-  uint32_t* tally;  // found, groups that have looked
+  uint32_t* tally;  // two words: logits found, groups that are done
 
   __device__ void add(uint32_t row, float logit) const {
     found[atomicAdd(tally, 1u)] = {row, bits_of<uint32_t>(logit)};
-    __threadfence();  // the group that looks last reads it
+    __threadfence();  // the last group reads it
   }
 };
 
-// Of the group that looked last, when all others are done. A list that is too long is a row after
-// all.
+// The last group writes the list, when all others are done. If the list is too long, it writes the
+// row in its place.
 __device__ void write_list(const listing& from, bitnet_largest& to, float* y, uint32_t m) {
   if (turn_of_group(from.tally + 1) + 1 != gridDim.x) return;
   __threadfence();
@@ -323,7 +323,7 @@ __device__ void write_list(const listing& from, bitnet_largest& to, float* y, ui
     y[from.found[i].x] = bits_of<float>(from.found[i].y);
 }
 
-// A group looks at 32 rows, and its warps share out what they must compute of them.
+// A group takes 32 rows; its warps divide the logits to compute among them.
 template <class Row>
 __device__ void exact(const launch& l) {
   const auto p = params_of<gpu::head_exact_params>(l);

@@ -6,13 +6,13 @@
 
 namespace bitnet::kernels {
 
-// Shared memory is of no unnamed namespace: its name would have a hash of the folder that it is
-// compiled in, and the same sources would give another file in each.
+// Functions with shared memory are not in an unnamed namespace: the memory's name would contain a
+// hash of the folder of the build, so that the same sources would give another file in each folder.
 inline __device__ double sum_in_warp(double mine) {
   for (uint32_t d = warp / 2; d != 0; d /= 2) mine += shuffle_xor(mine, d);
   return mine;
 }
-// The sum of what the first `threads` of a group of `Threads` have.
+// The sum over the first `threads` threads of a group of `Threads`.
 template <uint32_t Threads>
 __device__ double group_sum(double mine) {
   __shared__ double of_warp[warps];
@@ -27,9 +27,9 @@ __device__ double group_sum(double mine) {
   return mine;
 }
 
-// No less than the root of a sum of squares.
+// An upper bound of the root of a sum of squares.
 constexpr float rounded_up = 1.001f;       // norms are sums of rounded terms
-constexpr double least = 1.401298464e-45;  // of f32, and more than rounding to one can take
+constexpr double least = 1.401298464e-45;  // of f32, and above the error of rounding to f32
 __device__ inline float norm_of(double squares) {
   return static_cast<float>(rounded_up * sqrt(squares) + least);
 }
@@ -55,8 +55,8 @@ __device__ inline state_code state_code_of(float x, float scale) {
   const double off = x - static_cast<double>(scale) * z;
   return {high, z - 128 * high, off * off};
 }
-// Whether a sum of squares has other numbers in it than finite ones, or is too large for a norm.
-// As whole numbers, the bits of such sums have the order of the sums, and those of NaNs come last.
+// True if a sum of squares has terms that are not finite, or is too large for a norm. As whole
+// numbers, the bits of such sums have the order of the sums, and those of NaNs come last.
 __device__ inline bool is_lost(double squares) {
   return bits_of<uint64_t>(squares) >= bits_of<uint64_t>(1e60);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// The row that a group of a product quantises for itself, after its norm if it has one.
+// The row of a product, which each group quantises itself, after its norm if it has one.
 
 #include "group.cuh"
 

@@ -7,10 +7,10 @@ namespace gpu = bitnet::gpu;
 
 namespace {
 
-// Word w of the codes of a row with factors of groups, of its elements v, which are zeros past the
-// row; and the factor, where the word is the first of a group. All lanes of a warp call, with
-// neighbouring words: a group has 8, 16 or 32 of them and none is in another warp, since words of a
-// row are a multiple of 32.
+// Stores word w of the codes of a row with group factors, from the elements v, which are zeros past
+// the row. For the first word of a group it also stores the factor. All lanes of a warp call it
+// with adjacent words. A group has 8, 16 or 32 words, all in one warp, because a row has a multiple
+// of 32 words.
 __device__ inline void quantise_word(const float (&v)[4], uint32_t w, uint32_t k, uint32_t group,
                                      uint32_t* q, float* d) {
   const uint32_t words = group / 4;
@@ -24,7 +24,7 @@ __device__ inline void quantise_word(const float (&v)[4], uint32_t w, uint32_t k
                  quantised(v[3], scale));
   if (w % words == 0 && 4 * w < k) d[w / words] = largest / 127.0f;
 }
-// Of a row, its activation times `up`.
+// Four elements of a row: activation(gate) * up.
 __device__ inline void gated_four_of(const float* gate, const float* up, uint32_t op, uint32_t w,
                                      uint32_t k, float (&out)[4]) {
   float by[4];
@@ -171,8 +171,8 @@ BITNET_KERNEL(glu_quant_groups) {
   });
 }
 
-// A tile, of constant 1 elements, is runs of neighbours, `from` elements of the row apart: one run
-// where that is 1.
+// A tile has constant 1 elements: runs of adjacent elements, `from` elements of the row apart; a
+// single run if `from` is 1.
 BITNET_KERNEL(hadamard) {
   const auto p = params_of<gpu::hadamard_params>(l);
   const auto* x = memory_of<const float>(l, 1);
@@ -188,7 +188,7 @@ BITNET_KERNEL(hadamard) {
     const uint32_t begin = u / side_by_side * (side_by_side * size) + u % side_by_side * run;
     const float* in = x + r / units * p.k;
     float* out = y + r / units * p.k;
-    __syncthreads();  // the tile before is written
+    __syncthreads();  // the previous tile is written
     for (uint32_t i = threadIdx.x; i < size; i += threads) {
       const uint32_t at = begin + i / run * apart + i % run;
       const float value = at < p.k ? in[at] : 0.0f;

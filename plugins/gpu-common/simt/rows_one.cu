@@ -5,8 +5,8 @@
 //
 // Order  of squares as in square_sum() and in head_state. A thread v of 128 has four sums, and
 //        number i of them takes elements 4 v + i, 4 v + i + 512 and so on: here thread 4 v + i has
-//        this sum. Two exchanges make of four neighbours what thread v had, and the first 128
-//        threads go on as there.
+//        this sum. Two exchanges add up the sums of four adjacent threads, as thread v does
+//        there, and the first 128 threads continue as there.
 
 #include "head.cuh"
 #include "rows_one.hpp"

@@ -1,6 +1,5 @@
-// Kernels of layers that keep a state. They take tokens [first, last) of the step by runs, which
-// are what stands together of one sequence; positions ascend, so that a run whose state counts as
-// zeros is one that begins at 0.
+// Kernels of layers that keep a state. They take tokens [first, last) of the step by runs: adjacent
+// tokens of one sequence. Positions ascend, so exactly the runs that begin at 0 start from zeros.
 
 #include "group.cuh"
 
@@ -9,7 +8,7 @@ namespace gpu = bitnet::gpu;
 
 namespace {
 
-// Calls f(begin, after) for every run that is this group's: those of one y take every so many-th.
+// Calls f(begin, after) for every run of this group. Groups of one y share the runs in turn.
 template <class F>
 __device__ void each_run(const uint32_t* sequences, uint32_t first, uint32_t end, F f) {
   uint32_t nth = 0;
@@ -23,7 +22,7 @@ __device__ void each_run(const uint32_t* sequences, uint32_t first, uint32_t end
 
 }  // namespace
 
-// Constant 1: rows that a sum is over. A thread has its columns for itself, in the state, too.
+// Constant 1: rows of a sum. Each thread has its own columns, also of the state.
 BITNET_KERNEL(short_conv) {
   const auto p = params_of<gpu::short_conv_params>(l);
   const auto* x = memory_of<const float>(l, 1);
@@ -39,7 +38,7 @@ BITNET_KERNEL(short_conv) {
     const bool fresh = positions[begin] == 0;
     float* kept = state + uint64_t{states[sequences[begin]]} * p.state_words + p.element;
     each_x(p.k, [&](uint32_t c) {
-      // Row i of what the run sees: the rows kept, then its own.
+      // Row i of the run's input: the rows of the state, then its own.
       const auto seen = [&](uint32_t i) {
         if (i >= past) return x[uint64_t{begin + i - past} * p.k + c];
         return fresh ? 0.0f : kept[uint64_t{i} * p.k + c];
@@ -75,8 +74,8 @@ BITNET_KERNEL(delta_gates) {
 
 namespace {
 
-// A column of a head's state, of which the rows lie `stride` numbers apart, and what a token does
-// to it. Keys and queries are the token's, normalised.
+// A column of a head's state, whose rows lie `stride` numbers apart, and its update by a token.
+// Keys and queries are those of the token, normalised.
 class column_in_memory {
  public:
   static constexpr bool of_all_lanes = false;
@@ -116,8 +115,8 @@ __device__ void load_four(const float* from, float (&out)[4]) {
   out[3] = bits_of<float>(words.w);
 }
 
-// The same, in registers from the first token of a run to its last. All lanes of a warp call: those
-// past the last column have it, too, and leave nothing.
+// The same in registers, from the first token of a run to its last. All lanes of a warp call it:
+// lanes past the last column compute it, too, and store nothing.
 template <uint32_t rows>
 class column_in_registers {
  public:
@@ -134,7 +133,7 @@ class column_in_registers {
     float sum = 0, result = 0;
     BITNET_UNROLL
     for (uint32_t i = 0; i < rows; i += 4) {
-      // Or what comes next would be read ahead, into more registers than there are.
+      // Otherwise the compiler would load ahead, into more registers than there are.
       if (i % 16 == 0) meet_lanes();
       float k[4];
       load_four(keys + i, k);
@@ -158,7 +157,7 @@ class column_in_registers {
     return result;
   }
   __device__ void end() {
-    forget(stride_);  // or the addresses would be kept in registers, too
+    forget(stride_);  // otherwise the addresses would stay in registers, too
     BITNET_UNROLL
     for (uint32_t i = 0; i < rows; ++i) held_[uint64_t{i} * stride_] = s_[i];
   }
@@ -184,7 +183,7 @@ __device__ void delta_rule_of(const launch& l) {
   auto* queries = static_cast<float*>(shared_memory());  // of the token, normalised
   float* keys = queries + d_k;
   const uint64_t width = 2 * uint64_t{p.n_k} * d_k + uint64_t{p.n_v} * p.d_v;
-  // Of token t: once the sums have met, the token before is done with.
+  // For token t. After the barrier of the sums, no thread reads the previous token any more.
   const auto prepare = [&](uint32_t t, uint32_t key_head) {
     const float* q = x + t * width + uint64_t{key_head} * d_k;
     const float* k = q + uint64_t{p.n_k} * d_k;

@@ -13,17 +13,17 @@ namespace {
 #ifndef BITNET_TERNARY_ROWS
 #define BITNET_TERNARY_ROWS 4
 #endif
-constexpr uint32_t rows_each = BITNET_TERNARY_ROWS;  // of the matrix that a warp takes together
+constexpr uint32_t rows_each = BITNET_TERNARY_ROWS;  // rows of the matrix for each warp
 constexpr uint32_t of_group = warps * rows_each;     // rows that a group takes
 
-// Where the codes of the first quarter of a block stand in their bytes, which is the highest place.
-// It is one lower on devices whose products would take the highest bit for a sign.
+// The lowest bit of the codes of the first quarter of a block in their bytes, the highest place. On
+// devices whose products treat the highest bit as a sign, codes are shifted one bit lower.
 constexpr uint32_t top_place = takes_all_bits ? 6 : 5;
 
-// The product of one of the rows: lane i gets that of row i * rows_each / warp. Codes stay where
-// they are, with a sum for each place: shifts would be a quarter of all instructions. A lane's sums
-// are at most 192 * 128 for each of its k / 128 codes of a place: they fit as long as the product
-// itself does. `halves`: of blocks, in a row.
+// The products of the rows: lane i gets that of row i * rows_each / warp. Codes are multiplied in
+// place, with a sum for each place, because shifts would be a quarter of all instructions. A lane's
+// sums are at most 192 * 128 for each of its k / 128 codes of a place, so they fit if the product
+// itself does. `halves` is the number of half blocks in a row.
 __device__ int dot_rows(const uint4* const (&row)[rows_each], const uint4* q, uint32_t halves) {
   int places[rows_each][4] = {}, sums[rows_each], sum_of_activations = 0;
   for (uint32_t i = lane(); i < halves; i += warp) {
@@ -48,7 +48,7 @@ __device__ int dot_rows(const uint4* const (&row)[rows_each], const uint4* q, ui
   return sum_of_lanes(sums);
 }
 
-// Rows from r on; those past the end are the last one, and nothing is stored of them.
+// Rows from r on; places past the end repeat the last one, and nothing is stored for them.
 __device__ void find_rows(const uint32_t* matrix, uint32_t row_words, uint32_t r, uint32_t n_rows,
                           const uint4* (&row)[rows_each]) {
   for (uint32_t i = 0; i < rows_each; ++i)
@@ -99,8 +99,7 @@ __device__ int dot_part(const uint32_t* row, const uint32_t* q, uint32_t from, u
   return sum - sum_of_activations;
 }
 
-// The lanes of a warp take the shorter groups side by side; what they found is added in ascending
-// order.
+// The lanes of a warp take adjacent shorter groups; their results are added in ascending order.
 __device__ float factored(const uint32_t* row, const uint32_t* q, uint32_t k,
                           const factor_groups& f, const float* of_shorter, const float* of_longer) {
   float inner = 0, sum = 0;
@@ -127,8 +126,8 @@ __device__ float factored(const uint32_t* row, const uint32_t* q, uint32_t k,
 
 }  // namespace
 
-// Matrices with a factor to so many elements, or activations with a factor to constant 4 of them,
-// where groups have any length. A warp takes a row and a token.
+// Matrices with a factor for each group of elements, or activations with a factor for each constant
+// 4 elements; groups have any length. A warp takes a row and a token.
 BITNET_KERNEL(linear_ternary_factored) {
   const ternary_product product = ternary_product_of(l);
   const uint32_t given = l.constants[4];
@@ -147,7 +146,7 @@ BITNET_KERNEL(linear_ternary_factored) {
 }
 
 // The bits of [rms_norm] (constant 2), act_quant, linear_ternary, [add], for steps of one row. Each
-// group quantises the row for itself.
+// group quantises its own copy of the row.
 BITNET_KERNEL_JOINED(bit_linear, 4, fetch_ahead_of_bit_linear) {
   const auto p = params_of<gpu::bit_linear_params>(l);
   const auto* x = memory_of<const float>(l, 1);
@@ -159,7 +158,7 @@ BITNET_KERNEL_JOINED(bit_linear, 4, fetch_ahead_of_bit_linear) {
   auto* q = static_cast<uint32_t*>(shared_memory());
   each_y(rows_of(l), [&](uint32_t t) {
     const float* in = x + uint64_t{t} * p.k;
-    __syncthreads();  // the row before is done with
+    __syncthreads();  // no thread reads the previous row any more
     const float s = quantise_normed(in, l.constants[2] != 0, weight, p.k, p.eps, q);
     __syncthreads();
     each_group(group, (uint64_t{p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {

@@ -1,8 +1,8 @@
 #pragma once
 // What products of ternary rows and int8 activations share.
 //
-// Codes are 0, 1 and 2 for -1, 0 and 1: what they give too much is the sum of the activations,
-// which is the same for all rows.
+// Codes are 0, 1 and 2 for -1, 0 and 1. A product with codes therefore exceeds the product with
+// weights by the sum of the activations, which is the same for all rows.
 
 #include "common.cuh"
 
@@ -11,14 +11,14 @@ namespace bitnet::kernels {
 constexpr uint32_t codes_mask = 0x03030303u;
 constexpr uint32_t ones = 0x01010101u, minus_ones = 0xffffffffu;  // four bytes each
 
-// The product of sixteen codes where they stand in their bytes: it is as much larger, too.
+// The product of sixteen codes without a shift, multiplied by the power of two of their place.
 __device__ inline int dot16_in_place(const uint4& codes, uint32_t mask, const uint4& q, int sum) {
   sum = dot4_of_unsigned(codes.x & mask, q.x, sum);
   sum = dot4_of_unsigned(codes.y & mask, q.y, sum);
   sum = dot4_of_unsigned(codes.z & mask, q.z, sum);
   return dot4_of_unsigned(codes.w & mask, q.w, sum);
 }
-// What sixteen activations come to.
+// The sum of sixteen activations.
 __device__ inline int sum16(const uint4& q, int sum) {
   constexpr int one = ones;
   sum = dot4(one, static_cast<int>(q.x), sum);
@@ -27,7 +27,7 @@ __device__ inline int sum16(const uint4& q, int sum) {
   return dot4(one, static_cast<int>(q.w), sum);
 }
 
-// Of a power of two.
+// The logarithm of a power of two.
 __device__ inline uint32_t log2_of(uint32_t x) {
   return 31 - leading_zeros(x);
 }
@@ -44,7 +44,7 @@ struct ternary_product {
   uint32_t tokens;
   uint64_t stride;  // words of a token in q
 
-  // Rows and tokens past the end are the last one, of which nothing more is stored.
+  // Rows and tokens past the end repeat the last one; nothing is stored for them.
   __device__ const uint32_t* row(uint32_t r) const {
     return matrix + uint64_t{smaller(r, p.n_rows - 1)} * p.row_words;
   }
@@ -57,7 +57,7 @@ struct ternary_product {
     if (p.add) value += residual[at];
     y[at] = value;
   }
-  // Of matrices with one scale.
+  // The same for matrices with one scale.
   __device__ void put_sum(uint64_t t, uint32_t r, int sum) const {
     put(t, r, static_cast<float>(sum) / s[token(t)] * scales[0]);
   }
@@ -75,8 +75,8 @@ __device__ inline ternary_product ternary_product_of(const launch& l) {
           gpu::i8_row_words(p.k)};
 }
 
-// What a group of threads requests before it waits for the kernels before: the first rows of the
-// matrix that it takes, `rows` at most, and the first group the scale, which all read at their end.
+// Before a group waits for earlier kernels, it requests its first rows of the matrix, at most
+// `rows`. The first group also requests the scale, which all groups read at their end.
 //
 // Sound    these are weights. They are uploaded before a program is made (weights.cpp), and no
 //          command of a recording writes them. The loads behind the wait are the same as without
@@ -94,12 +94,12 @@ __device__ void fetch_rows_ahead(const launch& l, const group_of_launch& group, 
   if (group.number == 0) fetch_line_ahead(memory_of<const float>(l, 4));
 }
 
-// Which factors belong to which elements. Sums of shorter groups have a factor each, and what those
-// add up to in longer groups, if there are any, another one.
+// The factors of the elements. Each shorter group has a factor for its sum. If there are longer
+// groups, each has another factor for the sum of its shorter groups.
 struct factor_groups {
   uint32_t shorter, longer;   // elements; longer 0: there are none
   bool rows_first;            // the shorter are the matrix's
-  uint32_t of_row, of_token;  // so many factors each; of_row 0: all rows share the first
+  uint32_t of_row, of_token;  // numbers of factors; of_row 0: all rows share the first
 
   __device__ const float* row(const ternary_product& product, uint32_t r) const {
     return product.scales +
@@ -109,7 +109,7 @@ struct factor_groups {
     return product.s + product.token(t) * of_token;
   }
 };
-// `given`: elements to a factor of the activations; 0: each token has one, by which is divided.
+// `given`: elements per factor of the activations; 0: each token has one scale, which divides.
 __device__ inline factor_groups factor_groups_of(const ternary_product& product, uint32_t given) {
   const uint32_t own = product.p.scale_group == 0 ? product.p.k : product.p.scale_group;
   const uint32_t of_row = product.p.scale_group == 0 ? 0 : product.p.k / own;

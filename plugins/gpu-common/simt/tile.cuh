@@ -1,5 +1,5 @@
 #pragma once
-// What attention by tiles is made of: which positions a token sees, the merging of parts of the
+// The parts of attention by tiles: which positions a token sees, the merging of parts of the
 // context, and a tile's steps through one part. A thread has a key, or half of one, for all rows of
 // the tile, then two columns of values for some of them: no number of the KV pool goes through
 // shared memory, and few are read twice. plugins/gpu-common/kernels.hpp has the order of sums.
@@ -60,8 +60,8 @@ struct sight {
   }
 };
 
-// A row's parts taken in one after the other: what was summed before is multiplied by `before`,
-// what the part has by `of_part`, which is negative where the row sees none of it.
+// Merges a row's parts one after the other: the earlier sums are multiplied by `before`, those of
+// the part by `of_part`, which is negative if the row sees no position of the part.
 struct merging {
   float highest, total, before, of_part;
 
@@ -74,7 +74,7 @@ struct merging {
   }
 };
 
-// Tokens that stand together, all of one sequence, times heads of one KV head: row r is head
+// Adjacent tokens of one sequence, times heads of one KV head: row r is head
 // r % heads of token r / heads.
 struct tile {
   uint32_t first_token, tokens, kv_head, first_head, heads;
@@ -82,8 +82,8 @@ struct tile {
   __device__ uint32_t rows() const { return tokens * heads; }
 };
 
-// What the tokens of a tile see: each of them [begin, end), if that is not empty, and none of them
-// more than `any`.
+// The positions that the tokens of a tile see: each token sees [begin, end), if that is not empty,
+// and no token sees a position outside of `any`.
 struct sight_of_tile {
   sight any;
   uint32_t begin, end;
@@ -109,8 +109,8 @@ struct sight_of_tile {
   }
 };
 
-// How many tokens the tile has that begins with token t; 0 if t is in one that began before. Tiles
-// end at multiples of `most`.
+// Returns the number of tokens of the tile that begins with token t; 0 if t is in an earlier tile.
+// Tiles end at multiples of `most`.
 __device__ inline uint32_t tokens_of_tile(const uint32_t* sequences, uint32_t t, uint32_t all,
                                           uint32_t most) {
   if (t % most != 0 && sequences[t - 1] == sequences[t]) return 0;
@@ -119,8 +119,8 @@ __device__ inline uint32_t tokens_of_tile(const uint32_t* sequences, uint32_t t,
   return n;
 }
 
-// Formats of keys and values that the launch says. One kernel in place of sixteen, for code of many
-// architectures.
+// Formats of keys and values as parameters of the launch: one kernel in place of sixteen, for code
+// of many architectures.
 struct given_formats {
   uint32_t key, value;
 
@@ -214,8 +214,8 @@ __device__ void multiply_key(const tile_memory<rows>& m, const uint32_t* key, ui
   for (uint32_t r = 0; r < rows; ++r) m.scores[(side * rows + r) * part + j] = sums[r];
 }
 
-// Scores of a part that begins at position `first` become weights, a row to a warp. A lane calls
-// take(row, largest score, sum of weights) for what sees some of it.
+// Turns the scores of a part that begins at position `first` into weights, one row per warp. A lane
+// calls take(row, largest score, sum of weights) for each row that sees some of the part.
 template <uint32_t rows, class Take>
 __device__ void weigh(const tile_memory<rows>& m, uint32_t first, float scale, Take take) {
   BITNET_NO_UNROLL
