@@ -65,7 +65,7 @@ struct rounded_memory {
   }
 };
 
-// What a lane knows of its two rows, lane / 4 of the warp and the eighth after it.
+// A lane's values of its two rows: row lane / 4 of the warp, and the row 8 further.
 struct two_rows {
   float factor[2];   // scores are products times this, for powers of two
   float highest[2];  // score so far
@@ -103,7 +103,7 @@ class rounded_prompt {
       const uint32_t first = first_of(i), *here = memory::at() + i % 2 * stage;
       const bool whole = is_whole(first);
       wait_for_copies();
-      __syncthreads();  // keys are there, and all are through with the values before
+      __syncthreads();  // keys have arrived, and no thread reads the previous values
       copy_values(here);
       if (i + 1 < n)
         find(one, first_of(i + 1), is_whole(first_of(i + 1)), memory::at() + (i + 1) % 2 * stage);
@@ -112,7 +112,7 @@ class rounded_prompt {
       weigh(first, whole, scores, state, sums);
       if (!whole && threadIdx.x < stage) memory::odd()[threadIdx.x] = 0;
       wait_for_copies();
-      __syncthreads();  // values are there, and all are through with the keys
+      __syncthreads();  // values have arrived, and no thread reads the keys
       if (i + 1 < n) copy_keys(memory::at() + (i + 1) % 2 * stage);
       if (whole)
         add_values(scores, sums);
@@ -169,8 +169,8 @@ class rounded_prompt {
       return memory::values() + memory::value_place(j, piece);
     });
   }
-  // Zeros where there is nothing: neither what a slot has that none wrote nor what lies behind a
-  // head is multiplied.
+  // Writes zeros for slots that were never written and for elements past the end of a head, so that
+  // neither is multiplied.
   template <class Place>
   __device__ void copy(const uint32_t* from, const uint32_t* at, Place place) const {
     constexpr uint32_t at_once = 4 * threads;
@@ -291,7 +291,8 @@ class rounded_prompt {
     return out;
   }
 
-  // Products become weights, and what was summed before is brought to their level.
+  // Turns products into weights, and multiplies the earlier sums by the change of the highest
+  // score.
   __device__ void weigh(uint32_t first, bool whole, float (&scores)[tiles][4], two_rows& state,
                         float (&sums)[pieces][4]) const {
     float before[2];
@@ -414,7 +415,7 @@ class rounded_prompt {
     }
   }
 
-  // What the launch says stays there until it is needed: in constant memory, not in registers.
+  // Reads parameters of the launch where they are needed, from constant memory, to save registers.
   __device__ const uint32_t* words(uint32_t binding) const {
     return memory_of<const uint32_t>(l_, binding);
   }

@@ -72,10 +72,10 @@ BITNET_KERNEL(round_rows) {
 
 namespace {
 
-// What a group has of its tokens at a time: 64 elements of each, by 16 bytes.
+// The part of its tokens that a group holds at a time: 64 elements of each, by 16 bytes.
 constexpr uint32_t of_stage = 8;
-// Where those lie: so that the eight lanes that are served at a time, which read four of each of
-// two tokens, find them in eight different columns of banks.
+// Their place in memory. The memory serves eight lanes at a time, which read four of each of two
+// tokens; with this order these are in eight different columns of banks.
 __device__ uint32_t place(uint32_t token, uint32_t i) {
   return token * of_stage + (i ^ token % 2 * 4);
 }
@@ -128,7 +128,7 @@ struct rounded_product {
         tokens(rows_of(l)),
         stride(static_cast<uint32_t>(gpu::rounded_row_words(p.k))) {}
 
-  // The last one again where there are no more.
+  // Places past the end repeat the last one.
   __device__ const uint32_t* token(uint64_t t) const {
     return x + (t < tokens ? t : tokens - 1) * stride;
   }
@@ -150,11 +150,11 @@ struct rounded_product {
       row[i] = matrix + uint64_t{smaller(r + 8 * i + lane() / 4, p.n_rows - 1)} * p.row_words;
     row_pieces<row_tiles> next;
     next.read(row, word, p.row_words);
-    __syncthreads();  // what was there before has been read
+    __syncthreads();  // all threads have read the previous content
     copy_stage(first, 0, stages);
     for (uint32_t stage = 0; stage < n; ++stage) {
       wait_for_copies();
-      __syncthreads();  // all have copied this one, and are through with the one before
+      __syncthreads();  // all have copied this one, and no thread reads the previous one
       if (stage + 1 < n) copy_stage(first, stage + 1, stages + (stage + 1) % 2 * stage_size);
       for (uint32_t part = 0; part < 2; ++part) {
         const row_pieces<row_tiles> pieces = next;

@@ -23,7 +23,7 @@ __device__ inline void multiply_fragments(int (&c)[4], const uint32_t (&a)[4],
   }
 }
 
-// The same where the bytes of a have no sign.
+// The same for unsigned bytes of a.
 __device__ inline void multiply_unsigned_fragments(int (&c)[4], const uint32_t (&a)[4],
                                                    const uint32_t (&b)[2]) {
   if (from_sm80()) {

@@ -1,5 +1,5 @@
 #pragma once
-// What every kernel gets, whatever it computes: one value.
+// The one argument of every kernel.
 
 #include <cstdint>
 
@@ -7,8 +7,8 @@
 
 namespace bitnet::kernels {
 
-// A matrix in memory of the device and how boxes of it lie in memory of a group: what the driver
-// makes (CUtensorMap), for the engine that copies them.
+// A matrix in device memory, and the layout of its boxes in shared memory: a CUtensorMap, which the
+// driver creates for the copy engine.
 struct alignas(128) tensor_map {
   uint64_t words[16];
 };

@@ -56,7 +56,7 @@ __device__ void each_sum(const block_codes<RowTiles>& codes, const uint32_t* con
   }
 }
 
-// What a thread of a group has of its element of a tile, while warps go along a row.
+// A thread's sums of its element of a tile, while the warps proceed along a row.
 struct element_sum {
   float inner, sum;
   uint32_t left;           // elements of the longer group
@@ -88,8 +88,8 @@ __device__ void store_products(const ternary_product& product, const factor_grou
   });
 }
 
-// The warps of a group take every fourth block of 16 rows, and each thread adds up, in order, what
-// they found for one element of a tile.
+// Each warp of a group takes every fourth block of 16 rows. Each thread adds up, in order, the
+// products for one element of a tile.
 __device__ void few(const ternary_product& product, const factor_groups& f, uint32_t given,
                     uint32_t r, uint64_t first, uint32_t& turn) {
   const uint32_t upper = r + row_of(0), lower = r + row_of(2), blocks = product.p.row_words / 8;
@@ -113,7 +113,7 @@ __device__ void few(const ternary_product& product, const factor_groups& f, uint
     if (block < blocks)  // all of a warp
       store_products(product, f, codes, q, factors, block,
                      products + warp_of_group() * 4 * threads);
-    __syncthreads();  // also: what was read two turns ago has been
+    __syncthreads();  // also: all have read the products of two turns ago
     uint32_t left = smaller(of_block * warps, groups - at * of_block);
     for (uint32_t w = 0; left != 0; ++w) {
       const uint32_t of_warp = smaller(of_block, left);

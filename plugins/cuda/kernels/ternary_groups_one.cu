@@ -1,11 +1,11 @@
 // linear_ternary with factors of scale groups for one token at a time, bit for bit. The shorter
 // groups have 32, 64, 128, 256, 512 or 1024 elements.
 //
-// A work group takes 16 rows of the matrix, and its four warps blocks of 128 elements of
-// them: eight blocks on end each, in turns. A lane takes one block, four rows of it, so that what
-// it reads of the token serves four products. The token's blocks lie in shared memory of the warp,
-// padded so that eight lanes read from different banks. What lanes find goes through shared memory
-// to one thread for each row, which adds it up in ascending order.
+// A work group takes 16 rows of the matrix. Its four warps take turns with blocks of 128 elements,
+// each eight adjacent blocks. A lane takes one block of four rows, so that it reads a block of the
+// token once for four products. The token's blocks lie in shared memory of the warp, padded so that
+// eight lanes read from different banks. Lanes store results in shared memory, and one thread for
+// each row adds them up in ascending order.
 
 #include "gpu-common/simt/group.cuh"
 #include "gpu-common/simt/ternary.cuh"
@@ -28,13 +28,13 @@ struct block_of_token {
   // of the codes' place in their bytes.
   uint4 corrections;
 };
-// What one warp keeps of the token: its blocks of this turn.
+// The token's blocks that a warp keeps for this turn.
 struct warp_memory {
   block_of_token blocks[of_warp];
   uint4 factors[of_warp];  // f32 of the token, for each quarter
 };
-// What lanes have found: values of a row in ascending order, up to four for each block, in two
-// turns. Rows are padded by four words, so that eight threads read from different banks.
+// Results of the lanes in two turns: values of a row in ascending order, up to four for each block.
+// Rows are padded by four words, so that eight threads read from different banks.
 constexpr uint32_t values_of_row = 4 * of_turn + 4;
 struct group_memory {
   warp_memory of[warps];
@@ -53,14 +53,14 @@ struct lane_block {
   uint4 codes[2];
   float factors[4 / quarters];
 };
-// What a lane brings of the token: a quarter of a block, and its factor.
+// The part of the token that a lane loads: a quarter of a block, and its factor.
 struct quarter_of_token {
   uint4 q[2];
   float factor;
 };
 
-// What is added up of a row: what longer groups come to, where they end within a block, and else
-// the products of shorter ones.
+// The values that are added up for a row: sums of longer groups if these end within a block,
+// otherwise the products of shorter ones.
 struct value_form {
   bool nested;     // values are of longer groups
   bool left_open;  // longer groups are made of values
@@ -74,7 +74,7 @@ struct value_form {
         mask(smaller(1u << shift, 128) - 1) {}
 };
 
-// What a thread has of its row, while warps go along it.
+// A thread's sums of its row, while the warps proceed along the row.
 struct adding {
   float inner, outer;
   uint32_t left;           // elements of the longer group
@@ -118,7 +118,7 @@ class one_token {
   __device__ uint32_t shorter() const { return f_.shorter; }
 
   // Rows [r, r + form.rows) of token t, in groups of so many quarters of a block, or of blocks.
-  // `turn` goes on from call to call.
+  // `turn` continues from call to call.
   template <uint32_t quarters>
   __device__ void compute(uint32_t r, uint64_t t, uint32_t& turn) const {
     lane_rows rows;
@@ -143,7 +143,7 @@ class one_token {
       read_quarter(q, of_token, at + of_turn, next);
       if (at + warp_of_group() * of_warp < blocks_)  // all of a warp
         multiply<quarters>(rows, at, mine, blocks, memory_of_group().values[turn]);
-      __syncthreads();  // also: what was read two turns ago has been
+      __syncthreads();  // also: all have read the values of two turns ago
       if (adds()) add(memory_of_group().values[turn][lane()], at, sum);
     }
     if (!adds()) return;
@@ -152,7 +152,7 @@ class one_token {
   }
 
  private:
-  // Whether the thread adds up what is found of a row.
+  // True if the thread adds up the values of a row.
   __device__ static bool adds() { return warp_of_group() == warps - 1 && lane() < form.rows; }
 
   template <uint32_t quarters>
@@ -171,7 +171,7 @@ class one_token {
     }
   }
 
-  // Four lanes bring a block, which is not the one that they multiply.
+  // Four lanes load a block, which is not the one that they multiply.
   __device__ void read_quarter(const uint4* q, const float* of_token, uint32_t at,
                                quarter_of_token& out) const {
     const uint32_t block = at + warp_of_group() * of_warp + lane() / 4, quarter = lane() % 4;
@@ -181,7 +181,8 @@ class one_token {
     const uint32_t element = 128 * block + 32 * quarter;
     if (given_ != 0 && element < of_.p.k) out.factor = of_token[element >> given_shift_];
   }
-  // Behind what lanes of the warp did with the turn before, and seen by all of them.
+  // Stores a quarter after all lanes of the warp have used the previous turn, and makes it visible
+  // to them.
   __device__ static void keep(const quarter_of_token& one, warp_memory& mine) {
     const uint32_t block = lane() / 4, quarter = lane() % 4;
     const int sum_of_activations = sum16(one.q[1], sum16(one.q[0], 0));
@@ -193,8 +194,8 @@ class one_token {
     meet_lanes();
   }
 
-  // Multiplies the lane's block of its rows, stores what is found of them, and reads the block of
-  // the next turn as soon as a row is done with.
+  // Multiplies the lane's block of its rows and stores the results. After each row it reads the
+  // row's block of the next turn.
   template <uint32_t quarters>
   __device__ void multiply(const lane_rows& rows, uint32_t at, const warp_memory& mine,
                            lane_block<quarters> (&blocks)[rows_each],
@@ -211,7 +212,7 @@ class one_token {
   __device__ void multiply_row(const lane_block<quarters>& block, const block_of_token& token,
                                const uint4& of_token, float (&values)[values_of_row]) const {
     const uint32_t first = 128 * block_of_lane(0);  // element of the turn
-    // Of blocks that have a value together, the first's lane stores it.
+    // If several blocks have one value together, the lane of the first block stores it.
     const bool begins = (first & ((1u << values_.shift) - 1)) == 0;
     float inner = 0;
     int sum = 0;
@@ -242,7 +243,7 @@ class one_token {
     return sum;
   }
 
-  // Adds what a turn has found of a row.
+  // Adds the values of a row in a turn.
   __device__ void add(const float (&values)[values_of_row], uint32_t at, adding& sum) const {
     const uint32_t shift = values_.shift;
     const uint32_t n = smaller(128 * of_turn >> shift, (of_.p.k >> shift) - (128 * at >> shift));

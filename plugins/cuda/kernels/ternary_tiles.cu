@@ -9,7 +9,7 @@ namespace gpu = bitnet::gpu;
 namespace {
 
 // Half a block of the two rows of a lane in each of `Tiles` tiles, which is 16 bytes of a row;
-// zeros past the end. Four lanes read four halves on end.
+// zeros past the end. Four lanes read four adjacent halves.
 template <uint32_t Tiles>
 struct half_blocks {
   uint4 upper[Tiles], lower[Tiles];
@@ -32,7 +32,7 @@ __device__ void find_rows(const ternary_product& product, uint32_t r,
     row[n] = reinterpret_cast<const uint4*>(product.row(r + 8 * n + lane() / 4));
 }
 
-// This warp's share of a row, which is every fourth two blocks, for 16 rows and 8 * Tiles tokens
+// Adds this warp's share of a row, every fourth pair of blocks, for 16 rows and 8 * Tiles tokens
 // from `first` on.
 template <uint32_t Tiles>
 __device__ void add_share(const ternary_product& product, const uint4* const (&row)[2],
@@ -46,7 +46,7 @@ __device__ void add_share(const ternary_product& product, const uint4* const (&r
   uint32_t i = warp_of_group() * 4 + lane() % 4;
   half_blocks<1> next;
   next.read(row, i, halves);
-  meet_lanes();  // lanes stored different parts of the tokens before
+  meet_lanes();  // in the previous tokens lanes stored different parts
   for (uint32_t at = warp_of_group() * 4; at < halves; at += step, i += step) {
     const half_blocks<1> codes = next;
     next.read(row, i + step, halves);
@@ -70,8 +70,8 @@ __device__ void add_share(const ternary_product& product, const uint4* const (&r
   for (uint32_t e = 0; e < 4 * Tiles; ++e) sums[e / 4][e % 4] -= sum_of_activations[e / 4][e % 4];
 }
 
-// The warps of a group share out the elements of 16 rows, and each thread adds up what the four
-// found for one element of a tile.
+// The warps of a group divide the elements of 16 rows among them. Each thread adds up their four
+// sums for one element of a tile.
 template <uint32_t Tiles>
 __device__ void few(const ternary_product& product, uint32_t r, uint64_t first) {
   const uint4* row[2];
@@ -79,7 +79,7 @@ __device__ void few(const ternary_product& product, uint32_t r, uint64_t first) 
   int sums[Tiles][4] = {};
   add_share<Tiles>(product, row, first, sums);
   auto* shared = static_cast<int*>(shared_memory());
-  __syncthreads();  // what was there before has been read
+  __syncthreads();  // all threads have read the previous content
   BITNET_UNROLL
   for (uint32_t e = 0; e < 4 * Tiles; ++e)
     shared[(warp_of_group() * Tiles + e / 4) * threads + lane() * 4 + e % 4] = sums[e / 4][e % 4];
@@ -118,13 +118,13 @@ static_assert(token_tiles == warps && many_tokens.rows == warps * row_tiles * 16
 
 // Two blocks of the group's tokens, by 16 bytes.
 constexpr uint32_t of_stage = 16, stage_size = many_tokens.tokens * of_stage;
-// Where those lie: so that the eight lanes that are served at a time, which read two tokens and two
-// halves of two blocks, find them in eight different columns of banks.
+// Their place in memory. The memory serves eight lanes at a time, which read two tokens and two
+// halves of two blocks; with this order these are in eight different columns of banks.
 __device__ uint32_t place(uint32_t token, uint32_t i) {
   return token * of_stage + (i ^ (i / 8 * 2 + token % 2 * 4));
 }
 
-// Begins to copy what the group reads of its tokens from two blocks on.
+// Begins to copy two blocks of the group's tokens.
 __device__ void copy_stage(const ternary_product& product, uint64_t first, uint32_t stage,
                            uint4* to) {
   for (uint32_t i = threadIdx.x; i < stage_size; i += threads) {

@@ -1,6 +1,6 @@
 // linear_ternary for prompts on sm_90, bit for bit: matrices with one scale.
 //
-// One warp has the copying engine bring activations and codes, some stages ahead. Eight warps, in
+// One warp lets the copy engine load activations and codes, some stages ahead. Eight warps, in
 // two warp groups, each make fragments of codes in registers and multiply them by activations that
 // the tensor cores read from memory of the group themselves. Fragments of the next batch are made
 // while one is multiplied.
@@ -12,14 +12,14 @@ using namespace bitnet::kernels;
 
 namespace {
 
-// What all rows of a token need behind their products.
+// Values of a token that all rows need after their products.
 struct alignas(16) token_facts {
   int sum_of_activations;
   divisor scale;
-  bool usual;  // the divisor is
+  bool usual;  // divisor::usual() of the scale
 };
 
-// What a group has in its memory.
+// The shared memory of a group.
 template <class Shape>
 struct group_memory {
   uint8_t* stage_bytes;
@@ -86,9 +86,9 @@ struct fragments {
   }
 };
 
-// Multiplies them by activations of two quarters, which begin at `at`, and meanwhile does what
-// comes next, such as making the next fragments. There is one batch at a time: the compiler waits
-// for all of them where it sees registers written that a later one of several takes.
+// Multiplies fragments by activations of two quarters, which begin at `at`, and calls next()
+// meanwhile, for example to make the next fragments. Only one batch runs at a time: with several,
+// the compiler would wait for all of them before it writes registers that a later one reads.
 template <class Shape, class Next>
 __device__ void multiply(fragments<Shape>& a, const uint8_t* at, group_sums<Shape>& sums,
                          Next next) {
@@ -102,8 +102,8 @@ __device__ void multiply(fragments<Shape>& a, const uint8_t* at, group_sums<Shap
   wait_for_batches<0>();
 }
 
-// This thread's share of what a stage's activations of a token add up to: the engine has turned the
-// eight pieces of a row by its number, and threads begin at different ones.
+// This thread's share of the sum of a token's activations in a stage. The copy engine has rotated
+// the eight pieces of a row by the row's number; threads begin at different pieces.
 template <class Shape>
 __device__ int count_share(const uint8_t* stage) {
   constexpr uint32_t shares = consumers * warp / Shape::tokens, each = 16 / shares;
@@ -120,7 +120,8 @@ __device__ int count_share(const uint8_t* stage) {
   return sum;
 }
 
-// All of a row; what this thread counted. Where the copies do not come, of what did.
+// Multiplies a whole row. Returns this thread's share of the activations. If copies do not arrive,
+// it stops at those that did.
 template <class Shape>
 __device__ int consume(const group_memory<Shape>& m, uint32_t n, uint32_t turn,
                        group_sums<Shape>& sums) {
@@ -157,7 +158,7 @@ __device__ int consume(const group_memory<Shape>& m, uint32_t n, uint32_t turn,
   return counted;
 }
 
-// What is known of the tile's tokens, once all have counted.
+// Returns the facts of the tile's tokens, after all threads have added their shares.
 template <class Shape>
 __device__ const token_facts* share_facts(const ternary_product& product,
                                           const group_memory<Shape>& m, uint64_t first,

@@ -1,6 +1,6 @@
 #pragma once
-// What a group takes together where tokens are multiplied by tensor cores: the host counts groups
-// by it, and says how much memory they have.
+// Tiles of groups that multiply tokens by tensor cores. The host computes from them the number of
+// groups and their shared memory.
 
 #include <cstdint>
 
@@ -21,8 +21,9 @@ struct tile_form {
 inline constexpr tile_form few_tokens{16, 16, 4 * 16 * 16 * 4};       // sums of four warps
 inline constexpr tile_form many_tokens{256, 32, 2 * 32 * 256 + 128};  // two stages, and sums
 
-// Matrices with one scale, by warp groups of sm_90: stages of 256 elements. Behind the two that
-// multiply comes a warp that copies; where they need its registers, a warp group of its own.
+// Matrices with one scale, by warp groups of sm_90: stages of 256 elements. After the two warp
+// groups that multiply comes a warp that copies; if they need its registers, a warp group that
+// copies.
 inline constexpr uint32_t multiplying_groups = 2, stages = 4, stage_elements = 256,
                           of_alignment = 1024;
 template <uint32_t Rows, uint32_t Tokens, uint32_t CopyingWarps>
@@ -34,7 +35,7 @@ inline constexpr tile_form warp_group_form{
 inline constexpr tile_form narrow_form = warp_group_form<128, 64, 1>;
 inline constexpr tile_form wide_form = warp_group_form<256, 128, 4>;
 
-// One token of matrices with one scale: what each of four warps finds of 16 rows.
+// One token of matrices with one scale: sums of 16 rows by each of four warps.
 inline constexpr tile_form one_product{16, 1, 4 * 16 * 4, group_threads, false, true};
 // The same where each group also quantises the row, of at most so many elements: of 32 rows, two
 // turns, and the codes.

@@ -1,5 +1,5 @@
 #pragma once
-// What products by warp groups of sm_90 share: stages that the copying engine fills, codes of a
+// Common parts of products by warp groups of sm_90: stages that the copy engine fills, codes of a
 // stage in registers, and the tiles of a group.
 
 #include "fragments.cuh"
@@ -19,12 +19,13 @@ struct warp_group_shape {
 constexpr uint32_t consumers =
     multiplying_groups * 4;  // warps; those that copy are the ones behind them
 
-// Of the phase that a stage is in when it is filled for its `turn`.
+// The parity of the phase in which a stage is filled for its `turn`.
 __device__ inline uint32_t parity_of(uint32_t turn) {
   return turn / stages % 2;
 }
 
-// One thread: arrives at `filled`, and has the engine bring stage i of the rows and tokens.
+// Called by one thread: arrives at `filled`, and lets the copy engine load stage i of the rows and
+// tokens.
 template <class Shape>
 __device__ void copy_stage(const launch& l, uint8_t* to, uint32_t i, uint32_t r, uint64_t first,
                            phase_barrier* filled) {
@@ -35,8 +36,8 @@ __device__ void copy_stage(const launch& l, uint8_t* to, uint32_t i, uint32_t r,
   copy_box(to + Shape::codes, l.boxes[1], i * stage_elements / 4, r, filled);
 }
 
-// Codes of one block, which is half a stage, of this lane's two rows in each tile. The engine has
-// turned the four pieces of 16 bytes of a row by its number.
+// Codes of one block, which is half a stage, of this lane's two rows in each tile. The copy
+// engine has rotated the four pieces of 16 bytes of a row by the row's number.
 template <class Shape>
 struct stage_codes {
   code_words of[Shape::tiles];

@@ -1,5 +1,5 @@
 #pragma once
-// The instructions for which GPUs of other makers have other words: exchanges between the lanes of
+// Instructions that other makers' GPUs name differently: exchanges between the lanes of
 // a warp (elsewhere called a wave), products of four bytes, and products of small matrices whose
 // fragments lie in the lanes. Kernels use them through these functions only, so that the same text
 // compiles for another maker's device; tests/cuda/waves_test.py checks this.

@@ -1,7 +1,6 @@
 // C1, C2: element types of keys and values; C3: elements of y that a thread keeps.
 //
-// Softmax as it goes: a tile of positions at a time, what was summed before is scaled when a larger
-// score comes.
+// Softmax by tiles of positions: if a tile has a larger score, the earlier sums are scaled.
 #include "common.cl"
 #include "pieces.cl"
 #include "group.cl"
@@ -86,7 +85,7 @@ KERNEL(BIND(const uint, header), BIND(const float, q), BIND(const uint, position
   OPEN(const uint, values);
   OPEN(float, y);
 #if T > 1
-  __local float weights[TILE];  // scores, then what they weigh
+  __local float weights[TILE];  // scores, then weights
   __local uint at[TILE];        // rows of keys and values, of this KV head
 #else
   float weights[TILE];

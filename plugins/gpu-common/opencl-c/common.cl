@@ -1,4 +1,4 @@
-// What all kernels share; plugins/gpu-common/kernels.hpp says what each of them computes.
+// Common to all kernels; plugins/gpu-common/kernels.hpp defines what each of them computes.
 //
 // A kernel's file includes what it needs; bitnet_gpu_texts (kernels.cmake) puts the text of each such
 // file in its place, for drivers that are given text. Before all of it the host defines

@@ -57,7 +57,7 @@ KERNEL(BIND(const uint, header), BIND(const float, x), BIND(const float, gates),
         __global float *out = y + ((ulong)t * p.n_v + head) * p.d_v;
         const float of_q = inverse_length(q, d_k, p.eps, shared);
         const float of_k = inverse_length(k, d_k, p.eps, shared);
-        MEET;  // the token before is done with
+        MEET;  // no thread reads the previous token any more
         for (uint i = LOCAL_ID; i < d_k; i += T) {
           queries[i] = q[i] * of_q * p.scale;
           keys[i] = k[i] * of_k;

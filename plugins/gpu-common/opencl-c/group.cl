@@ -14,7 +14,7 @@
 #if DOUBLES
 #define EXACT_SUM double
 #else
-#define EXACT_SUM float2  // a sum and what rounding took from it
+#define EXACT_SUM float2  // a sum and the part that rounding removed
 #endif
 
 WITH_LOCAL float group_max(float mine, __local float *shared) {

@@ -1,6 +1,6 @@
-// Runs of tokens of one sequence, within tokens [first, last) of the step: a step may be cut into
-// several commands, and what was cut goes on from the state. Positions ascend, so that a run whose
-// state counts as zeros is one that begins at 0. Groups of one y take every so many-th run.
+// Runs of tokens of one sequence, within tokens [first, last) of the step. A step may be cut into
+// several commands; a cut run continues from the state. Positions ascend, so exactly the runs that
+// begin at 0 start from zeros. Groups of one y share the runs in turn.
 
 static uint end_of_run(__global const uint *sequences, uint t, uint end) {
   uint after = t + 1;

@@ -1,5 +1,5 @@
 #pragma once
-// What every kernel gets, whatever it computes: one value.
+// The one argument of every kernel.
 
 #include "gpu-common/simt/plain_launch.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a wave of ternary_dots.cu takes together: the host counts groups by it.
+// The tile of a wave of ternary_dots.cu, from which the host computes the number of groups.
 
 #include <cstdint>
 

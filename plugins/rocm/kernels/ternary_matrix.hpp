@@ -1,5 +1,5 @@
 #pragma once
-// What a wave of ternary_matrix.cu takes together: the host counts groups by it.
+// The tile of a wave of ternary_matrix.cu, from which the host computes the number of groups.
 
 #include <cstdint>
 
