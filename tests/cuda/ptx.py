@@ -12,7 +12,7 @@ import struct
 
 WORD = re.compile(r"(@!?%p\d+\s+)?([a-z][\w.:]*)\s*(.*);")
 # Widths of integers by PTX's types; predicates and floats are apart.
-BITS = {"u8": 8, "s8": 8, "b8": 8, "u16": 16, "s16": 16, "b16": 16, "u32": 32, "s32": 32, "b32": 32, "u64": 64, "s64": 64, "b64": 64}
+BITS = {"pred": 1, "u8": 8, "s8": 8, "b8": 8, "u16": 16, "s16": 16, "b16": 16, "u32": 32, "s32": 32, "b32": 32, "u64": 64, "s64": 64, "b64": 64}
 FLOATS = ("f16", "f32", "f64", "bf16", "f16x2")
 # A word of PTX that becomes several of the machine's: how many, seen in what ptxas makes of it (sm_90).
 LONG = {"div.rn.f32": 9, "sqrt.rn.f32": 8, "rcp.rn.f32": 7, "div.u32": 17, "rem.u32": 18, "div.s32": 20, "rem.s32": 21,
