@@ -222,7 +222,8 @@ struct attn_merge_params {
 // if that is 0. The group that takes the token's own position writes its key and its value first.
 // If there are parts, the group that finishes the last one of a KV head merges them: it is the one
 // that takes the last ticket. Tickets are zeros before and after. parts 0: parts and tickets are
-// any.
+// any. Where few parts are seen, two groups share the heads of a KV head; a single part is not
+// merged and takes no ticket.
 struct attn_token_params {
   uint32_t rows, n_heads, n_kv_heads, head_dim, block_tokens, max_blocks;
   float scale;

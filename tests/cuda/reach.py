@@ -53,7 +53,7 @@ def token_2b():
     clock, rate = device[1] * 1e9, device[2] * 1e9
     return {
         "q, k and v: `bit_linear_tiles_one`, 120 groups": layers * seconds("bit_linear_tiles_one", "2560x2560, 32 rows", 120),
-        "attention of one part, 5 groups": layers * seconds(*attention("20 heads of 128")),
+        "attention of one part, 10 groups": layers * seconds(*attention("20 heads of 128")),
         "product behind attention: `bit_linear_tiles_one`, 80 groups": layers * seconds("bit_linear_tiles_one", "2560x2560, 32 rows", 80),
         "gate and up: `bit_linear_tiles_one`, 216 groups": layers * seconds("bit_linear_tiles_one", "6912x2560, 64 rows", 216),
         "`glu_quant_one`, one group": layers * seconds("glu_quant_one", "6912", 1),

@@ -89,17 +89,15 @@ def in_groups(k):
 
 
 def attention(rows, heads, kv_heads, head_dim, norms, parts, mine, rotated=None):
-    """A group of the first KV head, which takes part `mine` of the seen ones. That of the last part writes the token's key and
-    value first, and then merges all parts, as the group does that is last. The context has up to 64 parts."""
-    of_kv = heads // kv_heads
-    sights = 4 * rows * (2 * head_dim + 2 * PART + 4)  # behind q, scores, sums and merging of each row: tile.cuh
+    """A group of the first KV head, which takes part `mine` of the visible ones. The group of the last part first writes the
+    token's key and value, and here it is also the last to end, so it merges all parts. The context has up to 64 parts. If there is
+    only one, two groups share the KV head."""
     # Before this group as many took a ticket as others have parts.
-    shared = {0: [parts - 1 if mine == parts - 1 else 0], sights: [0, 0, 0, PART * parts] * of_kv,
-              sights + 16 * rows: [*range(of_kv), *[0xffffffff] * (rows - of_kv)]}
+    shared = {0: [parts - 1 if mine == parts - 1 else 0]}
     what = "" if mine != parts - 1 else ", last of 1" if parts == 1 else f", last of {parts}"
     return Case(f"attn_token_f16_f16_{rows}", f"{heads} heads of {head_dim}, a part{what}", (128, F16, F16, rows, head_dim),
-                (0, heads, kv_heads, head_dim, 16, 256, 0, 0, 64, (rotated or head_dim) // 2, 1, norms),
-                kv_heads * (parts if mine != parts - 1 else 1), 2 * 2 * PART * head_dim, placed={5: [PART * parts - 1]}, shared=shared,
+                (0, heads, kv_heads, head_dim, BLOCK, 64, 0, 0, 64, (rotated or head_dim) // 2, 1, norms),
+                kv_heads * (parts if mine != parts - 1 else 2 if parts == 1 else 1), 2 * 2 * PART * head_dim, placed={5: [PART * parts - 1]}, shared=shared,
                 group=mine, launched=kv_heads * 64)
 
 
@@ -136,7 +134,7 @@ def gated_quants_of_groups(k):
     return elements("glu_quant_groups", f"{k}", (SILU,), (0, k, 32), k // 512, 32)
 
 
-PART, F16 = 64, 2  # positions of a part; BITNET_DTYPE_F16
+PART, BLOCK, F16 = 64, 64, 2  # positions of a part and of a block of the pool; BITNET_DTYPE_F16
 SILU, MUL, SIGMOID = 12, 10, 20  # BITNET_OP_*
 TERNARY2 = 8  # BITNET_FORMAT_*
 # Elements and words of a piece of a row, by formats of matrices: row_words() of kernels.hpp.

@@ -205,6 +205,14 @@ T* memory_at(uint64_t address) {
 inline float f16_to_f32(uint32_t bits) {
   return bitnet::sdk::f16_to_f32(static_cast<uint16_t>(bits));
 }
+inline void two_f16_to_f32(uint32_t word, float (&out)[2]) {
+  out[0] = f16_to_f32(word & 0xffffu);
+  out[1] = f16_to_f32(word >> 16);
+}
+// The address of element `index` of elements of `bytes` bytes each.
+inline const void* address_of(const void* first, uint32_t index, uint32_t bytes) {
+  return static_cast<const char*>(first) + uint64_t{index} * bytes;
+}
 inline uint32_t f32_to_f16(float x) {
   return bitnet::sdk::f32_to_f16(x);
 }

@@ -31,6 +31,26 @@ __device__ inline float f16_to_f32(uint32_t bits) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(static_cast<uint16_t>(bits)));
   return out;
 }
+// Both halves of a word, the low one first.
+__device__ inline void two_f16_to_f32(uint32_t word, float (&out)[2]) {
+  asm("{\n"
+      ".reg .b16 low, high;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "cvt.f32.f16 %0, low;\n"
+      "cvt.f32.f16 %1, high;\n"
+      "}"
+      : "=f"(out[0]), "=f"(out[1])
+      : "r"(word));
+}
+// The address of element `index` of elements of `bytes` bytes each in global memory, in one
+// instruction.
+__device__ inline const void* address_of(const void* first, uint32_t index, uint32_t bytes) {
+  uint64_t out;
+  asm("mad.wide.u32 %0, %1, %2, %3;"
+      : "=l"(out)
+      : "r"(index), "r"(bytes), "l"(__cvta_generic_to_global(first)));
+  return __cvta_global_to_generic(out);
+}
 // Rounds to nearest even.
 __device__ inline uint32_t f32_to_f16(float x) {
   uint16_t out;

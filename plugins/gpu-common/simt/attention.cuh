@@ -109,11 +109,12 @@ class attention {
     if (threadIdx.x < part) m_.at[threadIdx.x] = row == no_row ? 0 : row;
     formats_.with_key([&](auto of) {
       multiply_key<decltype(of)>(m_, row == no_row ? nullptr : keys_ + row * key_words_,
-                                 p_.head_dim);
+                                 p_.head_dim, rows);
     });
     __syncthreads();
     const bool whole = p_.parts == 0;
-    weigh(m_, first, p_.scale, [&](uint32_t r, float highest, float total) {
+    const auto sees = [&](uint32_t r) -> const sight& { return m_.sees[r]; };
+    weigh(m_, first, p_.scale, rows, sees, [&](uint32_t r, float highest, float total) {
       if (whole) {
         m_.merged[r].add(highest, total);
         return;

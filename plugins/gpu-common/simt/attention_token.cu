@@ -7,6 +7,55 @@ namespace gpu = bitnet::gpu;
 
 namespace {
 
+// Row `row` of a pool whose rows have so many words. 32 bits are enough for the bytes of a row.
+__device__ inline const uint32_t* row_at(const uint32_t* pool, uint32_t row, uint32_t words) {
+  return static_cast<const uint32_t*>(address_of(pool, row, 4 * words));
+}
+
+// Rows of f16 that are aligned to loads of four words.
+struct aligned_f16_row : f16_row {
+  __device__ static void piece(const uint32_t* row, uint32_t p, float (&out)[16]) {
+    for (uint32_t side = 0; side < 2; ++side) {
+      const uint4 words = *reinterpret_cast<const uint4*>(row + 8 * p + 4 * side);
+      const uint32_t each[4] = {words.x, words.y, words.z, words.w};
+      for (uint32_t i = 0; i < 4; ++i) {
+        float two[2];
+        two_f16_to_f32(each[i], two);
+        out[8 * side + 2 * i] = two[0];
+        out[8 * side + 2 * i + 1] = two[1];
+      }
+    }
+  }
+};
+
+// Columns 2 * pair and the next of a row of n; `column` is row_at() of the pool for f16, which
+// begins at the pair's word.
+template <class Value>
+__device__ void two_columns(const uint32_t* column, uint32_t pair, uint32_t n, float (&out)[2]) {
+  if constexpr (std::is_same_v<Value, f16_row>)
+    two_f16_to_f32(*column, out);
+  else
+    two_of<Value>(column, pair, n, out);
+}
+
+// Loads N aligned floats, by four if N is a multiple of 4.
+template <uint32_t N>
+__device__ void load_all(const float* p, float (&out)[N]) {
+  BITNET_UNROLL
+  for (uint32_t i = 0; i < N; i += N % 4 == 0 ? 4 : 1) {
+    if constexpr (N % 4 == 0) {
+      float four[4];
+      load_floats(p + i, four);
+      BITNET_UNROLL
+      for (uint32_t j = 0; j < 4; ++j) out[i + j] = four[j];
+    } else {
+      out[i] = p[i];
+    }
+  }
+}
+
+constexpr uint32_t merged_at_once = 32;  // parts
+
 // The attention of one token. Queries and keys are normed, if they have norms, and rotated; the key
 // and the value are written; the last group merges the results of the parts.
 template <class Formats, uint32_t rows>
@@ -29,35 +78,59 @@ class attention_of_token : attention<Formats, rows> {
         keys_(memory_of<uint32_t>(l, 11)),
         values_(memory_of<uint32_t>(l, 12)),
         tickets_(memory_of<uint32_t>(l, 14)),
-        y_(memory_of<float>(l, 15)) {}
+        y_(memory_of<float>(l, 15)),
+        words_of_key_(static_cast<uint32_t>(this->key_words_)),
+        words_of_value_(static_cast<uint32_t>(this->value_words_)),
+        at_(m_.at + (rows % 4 == 0 || p_.head_dim % 2 != 0 ? 0 : 2)) {}
 
-  __device__ void run() const {
-    const sight sees = base::sight_of(0);
-    const uint32_t n = sees.parts(), split = p_.parts ? p_.parts : 1;
-    const uint32_t heads = p_.n_heads / p_.n_kv_heads;
-    each_group(uint64_t{p_.n_kv_heads} * split, [&](uint32_t unit) {
-      const uint32_t mine = unit % split, kv_head = unit / split;
-      if (p_.parts != 0 && mine >= n) return;
-      const tile one = {0, 1, kv_head, kv_head * heads, heads};
-      const bool writes = p_.parts == 0 || mine == n - 1;
-      if (whole_.norms != 0) find_factors(one, writes);
-      if (writes) write(one);  // visible after the barriers of load()
-      base::load(one, [&](const float* q, uint32_t r, uint32_t d) {
-        return rotated_(normed_head{q, q_weight_, q_weight_ ? factor(r) : 1}, d);
-      });
-      for (uint32_t i = p_.parts ? mine : 0; i < (p_.parts ? mine + 1 : n); ++i)
-        base::take_part(one, sees.part_at(i), sees.end);
-      if (p_.parts == 0)
-        base::finish();
-      else if (is_last(tickets_ + kv_head, n))
-        merge(one, sees, n);
+  __device__ static void run(const launch& l) {
+    const attention_of_token all(l);
+    const sight sees = all.sight_of(0);
+    const gpu::attn_tiles_params& p = all.p_;
+    const uint32_t n = sees.parts(), split = p.parts ? p.parts : 1;
+    const uint32_t heads = p.n_heads / p.n_kv_heads, shares = shares_of(p, heads, n);
+    each_group(uint64_t{p.n_kv_heads} * split, [&](uint32_t unit) {
+      const uint32_t kv_head = unit / split, turn = unit - kv_head * split;
+      if (p.parts != 0 && turn >= n * shares) return;
+      const tile whole = {0, 1, kv_head, kv_head * heads, heads};
+      tile mine = whole;
+      if (shares == 2) {
+        const uint32_t half = (heads + 1) / 2;
+        mine.first_head += turn % 2 * half;
+        mine.heads = turn % 2 ? heads - half : half;
+      }
+      all.take(mine, sees, n, shares == 2 ? turn / 2 : turn);
+      if (p.parts != 0 && n != 1 && is_last(all.tickets_ + kv_head, n * shares))
+        all.merge(whole, sees, n);
       __syncthreads();
     });
+  }
+
+  // Takes part number `mine` of the n visible parts, or all of them if the context is not split.
+  __device__ void take(const tile& one, const sight& sees, uint32_t n, uint32_t mine) const {
+    const bool split = p_.parts != 0, writes = !split || mine == n - 1;
+    if (whole_.norms != 0) find_factors(one, writes);
+    if (writes) write(one);  // visible after the barriers of load()
+    load(one, !split);
+    if (split) {
+      take_part(one, sees, sees.part_at(mine), n == 1 ? all_of_it : one_of_several);
+      return;
+    }
+    for (uint32_t i = 0; i < n; ++i) take_part(one, sees, sees.part_at(i), in_turn);
+    finish(one);
   }
 
  private:
   __device__ static gpu::attn_token_params of(const launch& l) {
     return params_of<gpu::attn_token_params>(l);
+  }
+
+  // How many groups share the heads of a KV head: two while less than half of the launched groups
+  // have a part, and all that have one fit on the multiprocessors of a large device.
+  __device__ static uint32_t shares_of(const gpu::attn_tiles_params& p, uint32_t heads,
+                                       uint32_t n) {
+    constexpr uint32_t most = 128;  // groups
+    return heads > 1 && 2 * n <= p.parts && 2 * n * p.n_kv_heads <= most ? 2 : 1;
   }
 
   // Factors of norms, of each head of queries and then of the key, lie where scores will be.
@@ -75,23 +148,197 @@ class attention_of_token : attention<Formats, rows> {
     __syncthreads();
   }
 
-  // The token's key and value of a KV head.
+  // The row of the KV pool that has an offset in a block.
+  __device__ uint32_t row_of(uint32_t block, uint32_t kv_head, uint32_t offset) const {
+    return (block * p_.n_kv_heads + kv_head) * p_.block_tokens + offset;
+  }
+
+  // The token's key and value of a KV head. Groups that share it store the same words, so it does
+  // not matter which of them is read.
   __device__ void write(const tile& one) const {
-    const uint32_t slot = slots_[0];
-    const uint64_t to =
-        (uint64_t{slot / p_.block_tokens} * p_.n_kv_heads + one.kv_head) * p_.block_tokens +
-        slot % p_.block_tokens;
-    const uint64_t from = uint64_t{one.kv_head} * p_.head_dim;
+    const uint32_t slot = slots_[0], block = slot / p_.block_tokens;
+    const uint32_t to = row_of(block, one.kv_head, slot - block * p_.block_tokens);
+    const uint32_t from = one.kv_head * p_.head_dim;
     const normed_head key = {k_ + from, k_weight_, k_weight_ ? factor(one.heads) : 1};
     const uint32_t of_k = units_of(key_type_, p_.head_dim);
     const uint32_t of_v = units_of(value_type_, p_.head_dim);
     for (uint32_t unit = threadIdx.x; unit < of_k + of_v; unit += threads) {
       if (unit < of_k)
-        put(key_type_, key, p_.head_dim, unit, keys_ + to * this->key_words_, rotated_);
+        put(key_type_, key, p_.head_dim, unit, keys_ + uint64_t{to} * words_of_key_, rotated_);
       else
-        put(value_type_, v_ + from, p_.head_dim, unit - of_k, values_ + to * this->value_words_,
-            {nullptr, 0, false});
+        put(value_type_, v_ + from, p_.head_dim, unit - of_k,
+            values_ + uint64_t{to} * words_of_value_, {nullptr, 0, false});
     }
+  }
+
+  // A thread loads a column of all rows, so it computes their rotation once. `sums`: also clears
+  // the sums.
+  __device__ void load(const tile& one, bool sums) const {
+    if (threadIdx.x < rows) m_.merged[threadIdx.x] = {-INFINITY, 0, 0, 0};
+    for (uint32_t i = threadIdx.x; sums && i < rows * p_.head_dim; i += threads) m_.sums[i] = 0;
+    BITNET_NO_UNROLL
+    for (uint32_t d = threadIdx.x; d < m_.width; d += threads) {
+      const bool inside = d < p_.head_dim;
+      const auto turn = rotated_.of(inside ? d : 0);
+      const bool norms = whole_.norms != 0 && inside;
+      const float by = norms ? q_weight_[d] : 0, by_other = norms ? q_weight_[turn.other] : 0;
+      const float* head = q_ + one.first_head * p_.head_dim;
+      float* to = m_.q + d / 4 * 4 * rows + d % 4;
+      BITNET_UNROLL
+      for (uint32_t r = 0; r < rows; ++r) {
+        float x = 0;
+        if (inside && r < one.heads) {
+          x = norms ? head[d] * factor(r) * by : head[d];
+          if (turn.some) {
+            const float y = norms ? head[turn.other] * factor(r) * by_other : head[turn.other];
+            x = x * turn.cosine + y * turn.sine;
+          }
+        }
+        to[4 * r] = x;
+        head += p_.head_dim;
+      }
+    }
+    __syncthreads();
+  }
+
+  // The row of the KV pool that has position j of part i, if the token sees it.
+  __device__ uint32_t find(const tile& one, const sight& sees, uint32_t i, uint32_t j) const {
+    const uint32_t position = i * part + j;
+    if (!sees.sees(position)) return no_row;
+    uint32_t block = i, offset = j;
+    if (p_.block_tokens != part) {
+      block = position / p_.block_tokens;
+      offset = position - block * p_.block_tokens;
+    }
+    const uint32_t* table = this->block_tables_ + uint64_t{this->sequences_[0]} * p_.max_blocks;
+    return row_of(table[block], one.kv_head, offset);
+  }
+
+  // Whether this group takes all parts in turn, leaves the result of one of several parts to be
+  // merged, or takes the only one.
+  enum parts_are : uint32_t { in_turn, one_of_several, all_of_it };
+
+  __device__ void take_part(const tile& one, const sight& sees, uint32_t i, parts_are what) const {
+    const uint32_t first = i * part, row = find(one, sees, i, threadIdx.x % part);
+    if (threadIdx.x < part) at_[threadIdx.x] = row == no_row ? 0 : row;
+    this->formats_.with_key([&](auto format) {
+      const uint32_t* key = row == no_row ? nullptr : row_at(keys_, row, words_of_key_);
+      using type = decltype(format);
+      if constexpr (std::is_same_v<type, f16_row>) {
+        if (reinterpret_cast<uint64_t>(keys_) % 16 == 0 && words_of_key_ % 4 == 0) {
+          multiply_key<aligned_f16_row>(m_, key, p_.head_dim, one.heads);
+          return;
+        }
+      }
+      multiply_key<type>(m_, key, p_.head_dim, one.heads);
+    });
+    __syncthreads();
+    const auto same = [&](uint32_t) -> const sight& { return sees; };
+    weigh(m_, first, p_.scale, one.heads, same, [&](uint32_t r, float highest, float total) {
+      if (what != one_of_several) {
+        m_.merged[r].add(highest, total);
+      } else if (r < one.heads) {
+        float* written = left_of(one, r, i) + p_.head_dim;
+        written[0] = highest;
+        written[1] = total;
+      }
+    });
+    __syncthreads();
+    this->formats_.with_value([&](auto format) {
+      if (p_.head_dim <= threads / 2 && rows >= 4)
+        sum_part<decltype(format), rows / 4 + (rows < 4)>(one, sees, i, what);
+      else
+        sum_part<decltype(format), rows / 2>(one, sees, i, what);
+    });
+    __syncthreads();
+  }
+
+  // As sum_values(), for rows that see the same positions: a batch of positions that the token sees
+  // whole is added without comparisons.
+  template <class Value, uint32_t each>
+  __device__ void sum_part(const tile& one, const sight& sees, uint32_t i, parts_are what) const {
+    constexpr uint32_t width = threads / (rows / each), at_once = each <= 4 ? 8 : 4;
+    constexpr bool halves = std::is_same_v<Value, f16_row>;
+    const uint32_t r = threadIdx.x / width * each, pairs = (p_.head_dim + 1) / 2;
+    const uint32_t first = i * part, n = smaller(part, sees.end - first);
+    BITNET_NO_UNROLL
+    for (uint32_t pair = threadIdx.x % width; r < one.heads && pair < pairs; pair += width) {
+      const uint32_t* from = halves ? values_ + pair : values_;
+      float sums[each][2] = {};
+      BITNET_NO_UNROLL
+      for (uint32_t j = 0; j < n; j += at_once) {
+        float v[at_once][2];
+        BITNET_UNROLL
+        for (uint32_t four = 0; four < at_once; four += 4) {
+          const uint4 at = *reinterpret_cast<const uint4*>(at_ + j + four);
+          const uint32_t of[4] = {at.x, at.y, at.z, at.w};
+          BITNET_UNROLL
+          for (uint32_t k = 0; k < 4; ++k)
+            two_columns<Value>(row_at(from, of[k], words_of_value_), pair, p_.head_dim,
+                               v[four + k]);
+        }
+        const uint32_t begin = first + j;
+        if (begin >= sees.begin && begin + at_once <= sees.end)
+          add_values<each, at_once, true>(r, j, v, sums);
+        else
+          add_values<each, at_once, false>(r, j, v, sums);
+      }
+      BITNET_UNROLL
+      for (uint32_t k = 0; k < each; ++k)
+        if (r + k < one.heads) put_sums(one, r + k, 2 * pair, i, what, sums[k]);
+    }
+  }
+
+  template <uint32_t each, uint32_t at_once, bool seen>
+  __device__ void add_values(uint32_t r, uint32_t j, const float (&v)[at_once][2],
+                             float (&sums)[each][2]) const {
+    BITNET_UNROLL
+    for (uint32_t k = 0; k < each; ++k) {
+      float w[at_once];
+      load_all(m_.scores + (r + k) * part + j, w);
+      BITNET_UNROLL
+      for (uint32_t at = 0; at < at_once; ++at) {
+        if (!seen && w[at] < 0) continue;
+        sums[k][0] = fmaf(w[at], v[at][0], sums[k][0]);
+        sums[k][1] = fmaf(w[at], v[at][1], sums[k][1]);
+      }
+    }
+  }
+
+  // Columns d and d + 1 of a part.
+  __device__ void put_sums(const tile& one, uint32_t r, uint32_t d, uint32_t i, parts_are what,
+                           const float (&sums)[2]) const {
+    const merging& state = m_.merged[r];
+    const bool both = d + 1 < p_.head_dim;
+    if (what == one_of_several) {
+      float* to = left_of(one, r, i) + d;
+      to[0] = sums[0];
+      if (both) to[1] = sums[1];
+    } else if (what == all_of_it) {  // the sum before is 0, and its factor may be NaN
+      float* to = y_of(one, r) + d;
+      const float before = 0.0f * state.before;
+      to[0] = (before + sums[0] * state.of_part) / state.total;
+      if (both) to[1] = (before + sums[1] * state.of_part) / state.total;
+    } else {
+      float* all = m_.sums + r * p_.head_dim + d;
+      all[0] = all[0] * state.before + sums[0] * state.of_part;
+      if (both) all[1] = all[1] * state.before + sums[1] * state.of_part;
+    }
+  }
+
+  // Where the result of part i of a head lies, and the head's output.
+  __device__ float* left_of(const tile& one, uint32_t r, uint32_t i) const {
+    const uint32_t left = (one.first_head + r) * p_.parts + i;
+    return out_ + uint64_t{left} * (p_.head_dim + 2);
+  }
+  __device__ float* y_of(const tile& one, uint32_t r) const {
+    return y_ + (one.first_head + r) * p_.head_dim;
+  }
+
+  __device__ void finish(const tile& one) const {
+    for (uint32_t d = threadIdx.x; d < p_.head_dim; d += threads)
+      for (uint32_t r = 0; r < one.heads; ++r)
+        y_of(one, r)[d] = m_.sums[r * p_.head_dim + d] / m_.merged[r].total;
   }
 
   // True if all other groups have stored the results of their parts.
@@ -103,81 +350,98 @@ class attention_of_token : attention<Formats, rows> {
     return true;
   }
 
-  // Parts that are merged together; results of merging::add() for them use memory of the scores.
-  static constexpr uint32_t at_once = 32, of_thread = rows * at_once / threads;
-  static_assert(rows * at_once % threads == 0 && 4 * rows * at_once == 2 * rows * part);
+  // Results of merging::add() for merged_at_once parts. They use memory of the scores.
   struct factors {
-    float *highest, *total, *before, *of_part;  // each (rows, at_once)
+    float *before, *of_part, *added;  // each (rows, merged_at_once); what a part adds to the total
   };
 
-  // For parts [first, first + count) of the `n` visible ones. For the rows whose parts this thread
-  // takes, `so_far` has the largest scores of the earlier parts, and afterwards of all parts.
-  __device__ void prepare(const factors& f, const tile& one, uint32_t count,
-                          float (&so_far)[of_thread]) const {
+  // For parts [first, first + count) of the visible ones. For the rows whose parts this thread takes,
+  // `so_far` has the largest scores of the earlier parts, and afterwards of all parts. Neighbouring
+  // lanes have the parts of a row, so few exchanges find the largest score before each part. Factors
+  // behind the last part change no sum: -0 is added, which keeps a sum of -0 as well.
+  template <uint32_t of_thread>
+  __device__ void prepare(const factors& f, const tile& one, const sight& sees, uint32_t first,
+                          uint32_t count, float (&so_far)[of_thread]) const {
     BITNET_UNROLL
     for (uint32_t i = 0; i < of_thread; ++i) {
-      const uint32_t at = threadIdx.x + i * threads, r = at / at_once, j = at % at_once;
-      if (r >= one.heads || j >= count) continue;
-      const float* found = base::left_of(r, m_.at[j]) + p_.head_dim;
-      f.highest[at] = found[0];
-      f.total[at] = found[1];
-    }
-    __syncthreads();
-    BITNET_UNROLL
-    for (uint32_t i = 0; i < of_thread; ++i) {
-      const uint32_t at = threadIdx.x + i * threads, r = at / at_once, j = at % at_once;
-      if (r >= one.heads) continue;
-      float ahead = so_far[i];
-      for (uint32_t k = 0; k < count; ++k) {
-        if (k == j) ahead = so_far[i];
-        so_far[i] = larger(so_far[i], f.highest[r * at_once + k]);
+      const uint32_t at = threadIdx.x + i * threads, r = at / merged_at_once,
+                     j = at % merged_at_once;
+      const bool some = r < one.heads && j < count;
+      const uint32_t offset = some ? sees.part_at(first + j) * (p_.head_dim + 2) : 0;
+      float highest = -INFINITY, total = 0;
+      if (some) {
+        const float* found = left_of(one, r, 0) + offset + p_.head_dim;
+        highest = found[0];
+        total = found[1];
       }
-      if (j >= count) continue;
-      const float now = larger(ahead, f.highest[at]);
-      f.before[at] = expf(ahead - now);
-      f.of_part[at] = expf(f.highest[at] - now);
+      if (r == 0) at_[j] = offset;
+      float before = -INFINITY, all = larger(-INFINITY, highest);  // without NaNs
+      BITNET_UNROLL
+      for (uint32_t d = 1; d < merged_at_once; d *= 2) {
+        const float other = shuffle_xor(all, d);
+        if (j & d) before = larger(before, other);
+        all = larger(all, other);
+      }
+      before = larger(so_far[i], before);
+      so_far[i] = larger(so_far[i], all);
+      const float now = larger(before, highest), of_part = expf(highest - now);
+      f.before[at] = some ? expf(before - now) : 1.0f;
+      f.of_part[at] = some ? of_part : -0.0f;
+      f.added[at] = some ? total * of_part : -0.0f;
     }
     __syncthreads();
+  }
+
+  // Adds prepared parts [j, j + ahead). `left`: the thread's column of the row's results. Without
+  // `inside` some of these parts do not exist.
+  template <uint32_t ahead, bool inside>
+  __device__ void add_parts(const factors& f, const float* left, uint32_t at, uint32_t j,
+                            uint32_t count, float& total, float& sum) const {
+    float x[ahead], before[ahead], of_part[ahead], added[ahead];
+    BITNET_UNROLL
+    for (uint32_t i = 0; i < ahead; ++i) x[i] = inside || j + i < count ? left[at_[j + i]] : 0.0f;
+    load_all(f.before + at + j, before);
+    load_all(f.of_part + at + j, of_part);
+    load_all(f.added + at + j, added);
+    BITNET_UNROLL
+    for (uint32_t i = 0; i < ahead; ++i) {
+      total = total * before[i] + added[i];
+      sum = sum * before[i] + x[i] * of_part[i];
+    }
   }
 
   // In the order of attn_merge. A thread has a column of each head, and loads of several parts are
   // under way together.
   __device__ void merge(const tile& one, const sight& sees, uint32_t n) const {
-    constexpr uint32_t ahead = 32 / rows;
-    constexpr uint32_t each = rows * at_once;
-    const factors f = {m_.scores, m_.scores + each, m_.scores + 2 * each, m_.scores + 3 * each};
+    constexpr uint32_t ahead = 32 / rows, each = rows * merged_at_once, of_thread = each / threads;
+    static_assert(each % threads == 0 && 3 * each <= 2 * rows * part && merged_at_once <= part);
+    static_assert(warp % merged_at_once == 0);
+    const factors f = {m_.scores, m_.scores + each, m_.scores + 2 * each};
     for (uint32_t from = 0; from < p_.head_dim; from += threads) {
       const uint32_t d = from + threadIdx.x;
       float so_far[of_thread], total[rows] = {}, sum[rows] = {};
       for (float& highest : so_far) highest = -INFINITY;
-      for (uint32_t first = 0; first < n; first += at_once) {
-        const uint32_t count = smaller(at_once, n - first);
+      for (uint32_t first = 0; first < n; first += merged_at_once) {
+        const uint32_t count = smaller(merged_at_once, n - first);
         __syncthreads();  // no thread reads the scores, or earlier factors, any more
-        if (threadIdx.x < count) m_.at[threadIdx.x] = sees.part_at(first + threadIdx.x);
-        __syncthreads();
-        prepare(f, one, count, so_far);
+        prepare(f, one, sees, first, count, so_far);
+        BITNET_NO_UNROLL
         for (uint32_t j = 0; d < p_.head_dim && j < count; j += ahead) {
+          const bool inside = j + ahead <= count;
           BITNET_UNROLL
           for (uint32_t r = 0; r < rows; ++r) {
             if (r >= one.heads) continue;
-            float x[ahead];
-            BITNET_UNROLL
-            for (uint32_t i = 0; i < ahead; ++i)
-              x[i] = j + i < count ? base::left_of(r, m_.at[j + i])[d] : 0.0f;
-            BITNET_UNROLL
-            for (uint32_t i = 0; i < ahead; ++i) {
-              const uint32_t at = r * at_once + j + i;
-              if (j + i >= count) continue;
-              total[r] = total[r] * f.before[at] + f.total[at] * f.of_part[at];
-              sum[r] = sum[r] * f.before[at] + x[i] * f.of_part[at];
-            }
+            const float* left = left_of(one, r, 0) + d;
+            if (inside)
+              add_parts<ahead, true>(f, left, r * merged_at_once, j, count, total[r], sum[r]);
+            else
+              add_parts<ahead, false>(f, left, r * merged_at_once, j, count, total[r], sum[r]);
           }
         }
       }
       BITNET_UNROLL
       for (uint32_t r = 0; r < rows; ++r)
-        if (r < one.heads && d < p_.head_dim)
-          y_[uint64_t{m_.row[r]} * p_.head_dim + d] = sum[r] / total[r];
+        if (r < one.heads && d < p_.head_dim) y_of(one, r)[d] = sum[r] / total[r];
     }
   }
 
@@ -189,15 +453,17 @@ class attention_of_token : attention<Formats, rows> {
   const float *q_weight_, *k_weight_;  // of the norms; nullptr without
   uint32_t *keys_, *values_, *tickets_;
   float* y_;
+  const uint32_t words_of_key_, words_of_value_;
+  uint32_t* const at_;  // m_.at, aligned to loads of four words
 };
 
 }  // namespace
 
 // Tiles of more rows keep more in registers. There is a kernel for each format that keys and values
 // share, and one for pairs of formats, which are rare.
-#define BITNET_ATTENTION_OF_TOKEN(name, formats, rows)                                             \
-  BITNET_KERNEL_OF(attn_token_##name##rows, (rows) > 4 ? 2 : 3) {                                  \
-    each_y(smaller(rows_of(l), 1), [&](uint32_t) { attention_of_token<formats, rows>(l).run(); }); \
+#define BITNET_ATTENTION_OF_TOKEN(name, formats, rows)                                            \
+  BITNET_KERNEL_OF(attn_token_##name##rows, (rows) > 4 ? 2 : 3) {                                 \
+    each_y(smaller(rows_of(l), 1), [&](uint32_t) { attention_of_token<formats, rows>::run(l); }); \
   }
 BITNET_ATTENTION_OF_TOKEN(, given_formats, 4)
 BITNET_ATTENTION_OF_TOKEN(, given_formats, 8)

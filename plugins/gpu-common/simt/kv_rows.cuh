@@ -11,15 +11,25 @@ struct rotation {
   uint32_t pairs;
   bool neox;
 
+  // What element i of a turned head is: x[i] * cosine + x[other] * sine, or x[i] if not `some`.
+  struct turn {
+    bool some;
+    uint32_t other;
+    float cosine, sine;
+  };
+  __device__ turn of(uint32_t i) const {
+    if (!table || i >= 2 * pairs) return {false, i, 1, 0};
+    const bool second = neox ? i >= pairs : i % 2 != 0;
+    const uint32_t other = neox ? (second ? i - pairs : i + pairs) : (i ^ 1u);
+    const uint32_t pair = neox ? smaller(i, other) : i / 2;
+    const float sine = table[2 * pair + 1];
+    return {true, other, table[2 * pair], second ? sine : -sine};
+  }
   // Element i of a head x, which is a pointer or a normed_head.
   template <class Head>
   __device__ float operator()(const Head& x, uint32_t i) const {
-    if (!table || i >= 2 * pairs) return x[i];
-    const uint32_t pair = neox ? i % pairs : i / 2;
-    const bool second = neox ? i >= pairs : i % 2 != 0;
-    const uint32_t other = neox ? (second ? i - pairs : i + pairs) : (i ^ 1u);
-    const float a = x[i] * table[2 * pair], b = x[other] * table[2 * pair + 1];
-    return second ? b + a : a - b;
+    const turn t = of(i);
+    return t.some ? x[i] * t.cosine + x[t.other] * t.sine : x[i];
   }
 };
 

@@ -180,14 +180,15 @@ __device__ inline void load_floats(const float* p, float (&out)[4]) {
   out[3] = bits_of<float>(words.w);
 }
 
-// Adds to each row's sum the products of a sixteen of a key, at column `from`.
+// Adds the products of a sixteen of a key, at column `from`, to the sums of the first `used` rows.
 template <uint32_t rows>
 __device__ void add_sixteen(const tile_memory<rows>& m, uint32_t from, const float (&key)[16],
-                            float (&sums)[rows]) {
+                            uint32_t used, float (&sums)[rows]) {
   BITNET_UNROLL
-  for (uint32_t four = 0; four < 16; four += 4) {
+  for (uint32_t r = 0; r < rows; ++r) {
+    if (r >= used) break;
     BITNET_UNROLL
-    for (uint32_t r = 0; r < rows; ++r) {
+    for (uint32_t four = 0; four < 16; four += 4) {
       float q[4];
       load_floats(m.q + (from + four) * rows + 4 * r, q);
       for (uint32_t i = 0; i < 4; ++i) sums[r] = fmaf(key[four + i], q[i], sums[r]);
@@ -195,37 +196,41 @@ __device__ void add_sixteen(const tile_memory<rows>& m, uint32_t from, const flo
   }
 }
 
-// The thread's half of the products of a key, if there is one, with all rows.
+// The thread's half of the products of a key, if there is one, with the first `used` rows. The
+// scores of the others are zeros.
 template <class Key, uint32_t rows>
-__device__ void multiply_key(const tile_memory<rows>& m, const uint32_t* key, uint32_t head_dim) {
+__device__ void multiply_key(const tile_memory<rows>& m, const uint32_t* key, uint32_t head_dim,
+                             uint32_t used) {
   const uint32_t j = threadIdx.x % part, side = threadIdx.x / part;
   const uint32_t sixteens = head_dim / 16, left = head_dim % 16;
   float sums[rows] = {}, of_key[16];
   BITNET_NO_UNROLL
   for (uint32_t i = side; key && i < sixteens; i += 2) {
     Key::piece(key, i, of_key);
-    add_sixteen(m, 16 * i, of_key, sums);
+    add_sixteen(m, 16 * i, of_key, used, sums);
   }
   if (!Key::blocks && key && left != 0 && sixteens % 2 == side) {
     ending<Key>(key, sixteens, left, of_key);
-    add_sixteen(m, 16 * sixteens, of_key, sums);
+    add_sixteen(m, 16 * sixteens, of_key, used, sums);
   }
   BITNET_UNROLL
   for (uint32_t r = 0; r < rows; ++r) m.scores[(side * rows + r) * part + j] = sums[r];
 }
 
-// Turns the scores of a part that begins at position `first` into weights, one row per warp. A lane
-// calls take(row, largest score, sum of weights) for each row that sees some of the part.
-template <uint32_t rows, class Take>
-__device__ void weigh(const tile_memory<rows>& m, uint32_t first, float scale, Take take) {
+// Turns the scores of the first `used` rows for a part that begins at position `first` into weights,
+// one row per warp. sees(row) is what a row sees. A lane calls take(row, largest score, sum of weights) for each row
+// that sees some of the part.
+template <uint32_t rows, class Sees, class Take>
+__device__ void weigh(const tile_memory<rows>& m, uint32_t first, float scale, uint32_t used,
+                      Sees sees, Take take) {
   BITNET_NO_UNROLL
-  for (uint32_t r = warp_of_group(); r < rows; r += warps) {
+  for (uint32_t r = warp_of_group(); r < used; r += warps) {
     constexpr uint32_t each = part / warp;  // two in warps of 32 lanes, one in those of 64
     float x[each], highest = -INFINITY, total = 0;
     bool seen[each], any = false;
     for (uint32_t i = 0; i < each; ++i) {
       const uint32_t j = lane() + i * warp;
-      seen[i] = m.sees[r].sees(first + j);
+      seen[i] = sees(r).sees(first + j);
       x[i] = (m.scores[r * part + j] + m.scores[(rows + r) * part + j]) * scale;
       any |= seen[i];
       if (seen[i]) highest = larger(highest, x[i]);

@@ -141,6 +141,15 @@ __device__ inline float f16_to_f32(uint32_t bits) {
   const auto half = static_cast<uint16_t>(bits);
   return static_cast<float>(__builtin_bit_cast(_Float16, half));
 }
+// Both halves of a word, the low one first.
+__device__ inline void two_f16_to_f32(uint32_t word, float (&out)[2]) {
+  out[0] = f16_to_f32(word);
+  out[1] = f16_to_f32(word >> 16);
+}
+// The address of element `index` of elements of `bytes` bytes each.
+__device__ inline const void* address_of(const void* first, uint32_t index, uint32_t bytes) {
+  return static_cast<const char*>(first) + uint64_t{index} * bytes;
+}
 // Rounds to nearest even.
 __device__ inline uint32_t f32_to_f16(float x) {
   return __builtin_bit_cast(uint16_t, static_cast<_Float16>(x));
