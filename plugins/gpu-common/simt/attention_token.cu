@@ -221,16 +221,14 @@ class attention_of_token : attention<Formats, rows> {
   __device__ void take_part(const tile& one, const sight& sees, uint32_t i, parts_are what) const {
     const uint32_t first = i * part, row = find(one, sees, i, threadIdx.x % part);
     if (threadIdx.x < part) at_[threadIdx.x] = row == no_row ? 0 : row;
+    const uint32_t* key = row == no_row ? nullptr : row_at(keys_, row, words_of_key_);
+    const bool aligned = reinterpret_cast<uint64_t>(keys_) % 16 == 0 && words_of_key_ % 4 == 0;
     this->formats_.with_key([&](auto format) {
-      const uint32_t* key = row == no_row ? nullptr : row_at(keys_, row, words_of_key_);
       using type = decltype(format);
-      if constexpr (std::is_same_v<type, f16_row>) {
-        if (reinterpret_cast<uint64_t>(keys_) % 16 == 0 && words_of_key_ % 4 == 0) {
-          multiply_key<aligned_f16_row>(m_, key, p_.head_dim, one.heads);
-          return;
-        }
-      }
-      multiply_key<type>(m_, key, p_.head_dim, one.heads);
+      if (std::is_same_v<type, f16_row> && aligned)
+        multiply_key<aligned_f16_row>(m_, key, p_.head_dim, one.heads);
+      else
+        multiply_key<type>(m_, key, p_.head_dim, one.heads);
     });
     __syncthreads();
     const auto same = [&](uint32_t) -> const sight& { return sees; };
@@ -355,10 +353,10 @@ class attention_of_token : attention<Formats, rows> {
     float *before, *of_part, *added;  // each (rows, merged_at_once); what a part adds to the total
   };
 
-  // For parts [first, first + count) of the visible ones. For the rows whose parts this thread takes,
-  // `so_far` has the largest scores of the earlier parts, and afterwards of all parts. Neighbouring
-  // lanes have the parts of a row, so few exchanges find the largest score before each part. Factors
-  // behind the last part change no sum: -0 is added, which keeps a sum of -0 as well.
+  // For parts [first, first + count) of the visible ones. For the rows whose parts this thread
+  // takes, `so_far` has the largest scores of the earlier parts, and afterwards of all parts.
+  // Neighbouring lanes have the parts of a row, so few exchanges find the largest score before each
+  // part. Factors behind the last part change no sum: -0 is added, which keeps a sum of -0 as well.
   template <uint32_t of_thread>
   __device__ void prepare(const factors& f, const tile& one, const sight& sees, uint32_t first,
                           uint32_t count, float (&so_far)[of_thread]) const {

@@ -186,12 +186,13 @@ __device__ void add_sixteen(const tile_memory<rows>& m, uint32_t from, const flo
                             uint32_t used, float (&sums)[rows]) {
   BITNET_UNROLL
   for (uint32_t r = 0; r < rows; ++r) {
-    if (r >= used) break;
-    BITNET_UNROLL
-    for (uint32_t four = 0; four < 16; four += 4) {
-      float q[4];
-      load_floats(m.q + (from + four) * rows + 4 * r, q);
-      for (uint32_t i = 0; i < 4; ++i) sums[r] = fmaf(key[four + i], q[i], sums[r]);
+    if (r < used) {
+      BITNET_UNROLL
+      for (uint32_t four = 0; four < 16; four += 4) {
+        float q[4];
+        load_floats(m.q + (from + four) * rows + 4 * r, q);
+        for (uint32_t i = 0; i < 4; ++i) sums[r] = fmaf(key[four + i], q[i], sums[r]);
+      }
     }
   }
 }
@@ -217,9 +218,9 @@ __device__ void multiply_key(const tile_memory<rows>& m, const uint32_t* key, ui
   for (uint32_t r = 0; r < rows; ++r) m.scores[(side * rows + r) * part + j] = sums[r];
 }
 
-// Turns the scores of the first `used` rows for a part that begins at position `first` into weights,
-// one row per warp. sees(row) is what a row sees. A lane calls take(row, largest score, sum of weights) for each row
-// that sees some of the part.
+// Turns the scores of the first `used` rows for a part that begins at position `first` into
+// weights, one row per warp. sees(row) is what a row sees. A lane calls take(row, largest score,
+// sum of weights) for each row that sees some of the part.
 template <uint32_t rows, class Sees, class Take>
 __device__ void weigh(const tile_memory<rows>& m, uint32_t first, float scale, uint32_t used,
                       Sees sees, Take take) {
