@@ -255,7 +255,7 @@ class Facts(unittest.TestCase):
         """Plans can pin each setting of a backend's manual page, or NO_FORM says why not."""
         if not list(ROOT.glob("plugins/*/*.7")):
             self.skipTest("no backend of this tree has a manual page")
-        table = text("host/src/plan/pins.cpp").split("rows = {")[1].split("\n  };")[0]
+        table = text("host/src/plan/forms.cpp").split("rows = {")[1].split("\n  };")[0]
         pinned = set(re.findall(r'\{"([a-z-]+)", "([a-z_]+)", "', table))
         self.assertGreater(len(pinned), 3, "the rows were not found")
         reasons = {(backend, setting) for backends, of in NO_FORM.items() for backend in backends for setting in of}
@@ -266,7 +266,7 @@ class Facts(unittest.TestCase):
                                                       re.MULTILINE)}
             with self.subTest(name):
                 known = {setting for backend, setting in pinned | reasons if backend == name}
-                self.assertEqual(keys - known, set(), "neither in all_forms() of host/src/plan/pins.cpp nor in NO_FORM")
+                self.assertEqual(keys - known, set(), "neither in all_forms() of host/src/plan/forms.cpp nor in NO_FORM")
                 self.assertEqual(known - keys, set(), f"plugins/{name}/{name}.7 has no such setting")
         on_page = re.findall(r"^\| (`[a-z-]+\.[a-z_]+`.*?) \|", page("plan-file").split("\n## Forms\n")[1].split("\n## ")[0],
                              re.MULTILINE)
@@ -299,7 +299,7 @@ class Facts(unittest.TestCase):
                                re.MULTILINE)
         self.assertEqual(in_code, set(of_doctor), "kernel_forms of bitnet doctor")
         self.assertEqual(in_code, set(re.findall(r"`([a-z0-9-]+)`", row)))
-        of_plans = re.search(r'\{"cpu", "isa", "([a-z0-9|-]+)"\}', text("host/src/plan/pins.cpp")).group(1)
+        of_plans = re.search(r'\{"cpu", "isa", "([a-z0-9|-]+)"\}', text("host/src/plan/forms.cpp")).group(1)
         self.assertEqual(in_code, set(of_plans.split("|")), "all_forms of plans")
         row = re.search(r"^\| `cpu\.isa` \| (.*?)\. ", page("plan-file"), re.MULTILINE).group(1)
         self.assertEqual(in_code, set(re.findall(r"`([a-z0-9-]+)`", row)), "reference/plan-file.md")
@@ -308,7 +308,7 @@ class Facts(unittest.TestCase):
         suffixes = set(re.findall(r"^ *bitnet_isa\((\w+) ", text("plugins/cpu/CMakeLists.txt"), re.MULTILINE)) | {"scalar"}
         sets = re.search(r"^- \*\*Instruction sets\*\*: (.*?)^- ", text("plugins/cpu/kernels/README.md"), re.MULTILINE | re.DOTALL).group(1)
         self.assertEqual(suffixes, set(re.findall(r"`_(\w+)`", sets)), "plugins/cpu/kernels/README.md")
-        rows = re.search(r" instruction_sets = .*?\n\}\);", text("host/src/plan/pins.cpp"), re.DOTALL).group()
+        rows = re.search(r" instruction_sets = .*?\n\}\);", text("host/src/plan/forms.cpp"), re.DOTALL).group()
         ends = re.findall(r'^    \{"([a-z0-9-]+)", "([a-z0-9_-]+)"\},$', rows, re.MULTILINE)
         self.assertEqual(in_code, {name for name, _ in ends}, "instruction_sets of plans")
         self.assertEqual(suffixes, {end.replace("-", "_") for _, end in ends}, "instruction_sets of plans, the ends of kernel ids")

@@ -7,6 +7,7 @@
 
 #include "plan/comparing.hpp"
 #include "plan/file.hpp"
+#include "plan/forms.hpp"
 #include "plan/making.hpp"
 #include "plan/pins.hpp"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "plan/forms.hpp"
 #include "plan/kernel_aliases.hpp"
-#include "plan/pins.hpp"
 #include "text/items.hpp"
 
 namespace bitnet::host::plans {

@@ -26,18 +26,4 @@ struct pins {
 // The number in "cuda:1"; nothing if it is absent or too large for a plan.
 [[nodiscard]] std::optional<uint32_t> device_index(std::string_view device);
 
-// Backend settings that only choose kernels; a plan may set no others.
-struct form {
-  std::string_view backend, setting;
-  std::string_view values;  // "on|off"
-};
-[[nodiscard]] const std::vector<form>& all_forms();
-// Why a setting such as "vulkan.subgroups=0" is not allowed in a plan; "": it is allowed.
-[[nodiscard]] std::string why_no_form(std::string_view text);
-// Text for messages about a kernel that differs from the plan: the settings of that backend.
-[[nodiscard]] std::string forms_text(std::string_view backend);
-
-// The value of cpu.isa that gives the kernels with these ids and names; "": unknown.
-[[nodiscard]] std::string isa_of(const part& on);
-
 }  // namespace bitnet::host::plans

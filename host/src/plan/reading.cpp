@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "plan/file.hpp"
+#include "plan/forms.hpp"
 #include "plan/kernel_aliases.hpp"
 #include "plan/pins.hpp"
 #include "settings/value.hpp"

@@ -12,6 +12,7 @@
 #include "library/kv_types.hpp"
 #include "library/placing.hpp"
 #include "model_files/find_model.hpp"
+#include "plan/pins.hpp"
 #include "process/interrupt.hpp"
 #include "session/planning.hpp"
 #include "session/shadow.hpp"

@@ -10,6 +10,7 @@
 #include "model_files/fingerprint.hpp"
 #include "plan/comparing.hpp"
 #include "plan/file.hpp"
+#include "plan/forms.hpp"
 #include "plan/making.hpp"
 #include "process/interrupt.hpp"
 #include "text/ascii.hpp"

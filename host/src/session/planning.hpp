@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "plan/pins.hpp"
+#include "basic/result.hpp"
 #include "plan/plan.hpp"
 #include "session/engine.hpp"
 
