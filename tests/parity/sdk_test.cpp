@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <future>
 #include <random>
@@ -189,6 +190,31 @@ TEST(reporter, cuts_long_messages_and_respects_short_errors) {
   other.struct_size = 8;
   sdk::reporter(&other, "slot").fail(BITNET_INTERNAL, "no room");
   EXPECT_EQ(other.code, 0);
+}
+
+TEST(reporter, cuts_messages_between_characters) {
+  const struct {
+    const char* character;
+    const char* why;
+  } rows[] = {{"\u00e9", "two bytes"}, {"\u20ac", "three bytes"}, {"\U0001f600", "four bytes"}};
+  constexpr std::size_t room = sizeof(bitnet_error{}.message) - 1;
+  for (const auto& row : rows) {
+    const std::size_t length = std::strlen(row.character);
+    // The character begins so late that 0 to `length` of its bytes fit.
+    for (std::size_t fitting = 0; fitting <= length; ++fitting) {
+      SCOPED_TRACE(std::string(row.why) + ", of which fit " + std::to_string(fitting));
+      const std::string before(room - fitting, 'x');
+      bitnet_error err{};
+      err.struct_size = sizeof err;
+      sdk::reporter(&err, "slot").fail(BITNET_INTERNAL, "%s%sx", before.c_str(), row.character);
+      EXPECT_EQ(err.message, fitting == length ? before + row.character : before);
+    }
+  }
+  bitnet_error err{};
+  err.struct_size = sizeof err;
+  const std::string no_text(room + 1, '\x80');
+  sdk::reporter(&err, "slot").fail(BITNET_INTERNAL, "%s", no_text.c_str());
+  EXPECT_EQ(err.message, no_text.substr(1)) << "bytes that belong to no character stay";
 }
 
 bitnet_host_v0 idle_host() {

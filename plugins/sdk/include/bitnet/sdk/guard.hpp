@@ -15,6 +15,20 @@
 
 namespace bitnet::sdk {
 
+// Removes the last character of a UTF-8 text that was cut, if some of its bytes are missing.
+inline void drop_partial_character(char* text) noexcept {
+  std::size_t last = std::strlen(text);  // the offset of the first byte of the last character
+  std::size_t bytes = 0;                 // of that character, as far as they are there
+  uint8_t byte = 0x80;
+  // A character has one first byte and at most three bytes that continue it: 0x80 to 0xBF.
+  while (last > 0 && bytes < 4 && (byte & 0xC0) == 0x80) {
+    byte = static_cast<uint8_t>(text[--last]);
+    ++bytes;
+  }
+  const std::size_t whole = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
+  if (bytes < whole) text[last] = '\0';
+}
+
 // The context of a call: the caller's error and the slot's name.
 class reporter {
  public:
@@ -42,8 +56,10 @@ class reporter {
       std::snprintf(err_->where, sizeof err_->where, "%s", where_);
       va_list values;
       va_start(values, format);
-      std::vsnprintf(err_->message, sizeof err_->message, format, values);
+      const int needed = std::vsnprintf(err_->message, sizeof err_->message, format, values);
       va_end(values);
+      // The contract says that a message is UTF-8.
+      if (needed >= static_cast<int>(sizeof err_->message)) drop_partial_character(err_->message);
     }
     return code;
   }
