@@ -35,11 +35,11 @@ std::expected<new_file, problem> new_file::open(place at, write_options how) {
   out.at_ = std::move(at);
   out.overwrite_ = how.overwrite;
   const auto& found = out.at_.found;
-  if (found && S_ISDIR(found->st_mode)) return reject(EISDIR);
-  if (found && !how.overwrite) return reject(EEXIST);
-  if (found && S_ISLNK(found->st_mode)) return reject(ELOOP, "it is a link");
+  if (found && S_ISDIR(found->st_mode)) return fail(EISDIR);
+  if (found && !how.overwrite) return fail(EEXIST);
+  if (found && S_ISLNK(found->st_mode)) return fail(ELOOP, "it is a link");
   if (how.regular_only && (out.at_.nameless || (found && !S_ISREG(found->st_mode))))
-    return reject(EEXIST, "it is no regular file; remove it");
+    return fail(EEXIST, "it is no regular file; remove it");
   const bool beside = !out.at_.nameless && (!found || S_ISREG(found->st_mode));
   auto fine = beside ? out.open_beside(how.mode) : out.open_in_place();
   if (!fine) return std::unexpected(fine.error());
@@ -54,9 +54,9 @@ new_file::outcome new_file::open_in_place() {
   else
     file_ = descriptor(::openat(at_.folder.get(), at_.name.c_str(), flags | O_NOFOLLOW));
   struct stat s{};
-  if (!file_ || ::fstat(file_.get(), &s) != 0) return reject(errno);
+  if (!file_ || ::fstat(file_.get(), &s) != 0) return fail(errno);
   if (at_.found && (s.st_dev != at_.found->st_dev || s.st_ino != at_.found->st_ino))
-    return reject(EAGAIN, "it became another file while it was being opened");
+    return fail(EAGAIN, "it became another file while it was being opened");
   return {};
 }
 
@@ -65,7 +65,7 @@ new_file::outcome new_file::open_beside(mode_t mode) {
   if (at_.found) {
     // Renaming needs rights to the folder only. A user who may not write the old file must not
     // replace it.
-    if (::faccessat(folder, at_.name.c_str(), W_OK, AT_EACCESS) != 0) return reject(errno);
+    if (::faccessat(folder, at_.name.c_str(), W_OK, AT_EACCESS) != 0) return fail(errno);
     mode = S_IRUSR | S_IWUSR;  // until finish() copies the old file's mode
   }
   // A file without a name can only be named through /proc.
@@ -75,12 +75,12 @@ new_file::outcome new_file::open_beside(mode_t mode) {
     const int error = errno;
     file_ = descriptor(nameless);
     if (nameless >= 0) return {};
-    if (error == ENOENT || error == EACCES || error == EROFS) return reject(error);
+    if (error == ENOENT || error == EACCES || error == EROFS) return fail(error);
   }
   std::string part = name_beside();
   file_ = descriptor(
       ::openat(folder, part.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, mode));
-  if (!file_) return reject(errno);
+  if (!file_) return fail(errno);
   part_ = std::move(part);
   return {};
 }
@@ -116,7 +116,7 @@ new_file::outcome new_file::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(file_.get(), bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return reject(errno);
+    if (n < 0) return fail(errno);
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }
   return {};
@@ -130,17 +130,17 @@ new_file::outcome new_file::take_over_owner_and_mode() const {
   if (!at_.found) return {};
   const struct stat& old = *at_.found;
   struct stat mine{};
-  if (::fstat(file_.get(), &mine) != 0) return reject(errno);
+  if (::fstat(file_.get(), &mine) != 0) return fail(errno);
   constexpr mode_t kept = 0777;  // no setuid or setgid: the content is new
   // The group first: after fchown of the owner this process may not change it. If neither is
   // permitted, this user owns the file, as with any program that replaces one.
   if (mine.st_gid != old.st_gid && ::fchown(file_.get(), static_cast<uid_t>(-1), old.st_gid) != 0 &&
       errno != EPERM)
-    return reject(errno);
+    return fail(errno);
   if (mine.st_uid != old.st_uid && ::fchown(file_.get(), old.st_uid, static_cast<gid_t>(-1)) != 0 &&
       errno != EPERM)
-    return reject(errno);
-  if (::fchmod(file_.get(), old.st_mode & kept) != 0 && errno != EPERM) return reject(errno);
+    return fail(errno);
+  if (::fchmod(file_.get(), old.st_mode & kept) != 0 && errno != EPERM) return fail(errno);
   return {};
 }
 
@@ -152,18 +152,18 @@ new_file::outcome new_file::give_name() {
     // moved.
     const std::string own = name_of(file_);
     if (::linkat(AT_FDCWD, own.c_str(), folder, name, AT_SYMLINK_FOLLOW) == 0) return {};
-    if (errno != EEXIST || !overwrite_) return reject(errno);
+    if (errno != EEXIST || !overwrite_) return fail(errno);
     std::string beside = name_beside();
     if (::linkat(AT_FDCWD, own.c_str(), folder, beside.c_str(), AT_SYMLINK_FOLLOW) != 0)
-      return reject(errno);
+      return fail(errno);
     part_ = std::move(beside);
   }
   if (!overwrite_)  // the destructor removes the other name
-    return ::linkat(folder, part_.c_str(), folder, name, 0) == 0 ? outcome() : reject(errno);
+    return ::linkat(folder, part_.c_str(), folder, name, 0) == 0 ? outcome() : fail(errno);
   struct stat now{};
   if (::fstatat(folder, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(now.st_mode))
-    return reject(EEXIST, "something that is not a regular file took its name meanwhile");
-  if (::renameat(folder, part_.c_str(), folder, name) != 0) return reject(errno);
+    return fail(EEXIST, "something that is not a regular file took its name meanwhile");
+  if (::renameat(folder, part_.c_str(), folder, name) != 0) return fail(errno);
   part_.clear();
   return {};
 }
@@ -174,11 +174,11 @@ new_file::outcome new_file::finish(flush to_disk) {
     // fsync.
     if (to_disk == flush::yes && ::fsync(file_.get()) != 0 && errno != EINVAL && errno != EROFS &&
         errno != ENOTSUP)
-      return reject(errno);
+      return fail(errno);
     return {};
   }
   if (auto fine = take_over_owner_and_mode(); !fine) return fine;
-  if (to_disk == flush::yes && ::fsync(file_.get()) != 0) return reject(errno);
+  if (to_disk == flush::yes && ::fsync(file_.get()) != 0) return fail(errno);
   if (auto fine = give_name(); !fine) return fine;
   discard();
   if (to_disk == flush::yes) {

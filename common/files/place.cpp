@@ -15,7 +15,7 @@
 
 namespace bitnet::files {
 
-std::unexpected<problem> reject(int error, std::string why) {
+std::unexpected<problem> fail(int error, std::string why) {
   if (why.empty()) why = limits::reason(error);
   return std::unexpected(problem{error, std::move(why)});
 }
@@ -28,7 +28,7 @@ class walk {
  public:
   std::expected<place, problem> go(const std::filesystem::path& path) {
     folder_ = descriptor(::open(path.is_absolute() ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!folder_) return reject(errno);
+    if (!folder_) return fail(errno);
     push(path);
     place out;
     while (!steps_.empty()) {
@@ -37,13 +37,13 @@ class walk {
       if (auto fine = take(step, out); !fine) return std::unexpected(fine.error());
     }
     // "", ".", "..", "/" and paths that end in a slash are folders.
-    if (!out.nameless && out.name.empty()) return reject(EISDIR);
+    if (!out.nameless && out.name.empty()) return fail(EISDIR);
     if (own_link_ && !out.nameless) {
       struct stat s{};
-      if (::fstat(folder_.get(), &s) != 0) return reject(errno);
+      if (::fstat(folder_.get(), &s) != 0) return fail(errno);
       if (s.st_uid != 0 && s.st_uid != ::geteuid())
-        return reject(EACCES, "a link leads into a folder of uid " + std::to_string(s.st_uid) +
-                                  "; name the file itself");
+        return fail(EACCES, "a link leads into a folder of uid " + std::to_string(s.st_uid) +
+                                "; name the file itself");
     }
     out.folder = std::move(folder_);
     return out;
@@ -56,7 +56,7 @@ class walk {
   }
 
   std::expected<void, problem> enter(descriptor next) {
-    if (!next) return reject(errno);
+    if (!next) return fail(errno);
     folder_ = std::move(next);
     return {};
   }
@@ -74,9 +74,9 @@ class walk {
       out.name = step;
       return {};
     }
-    if (!next || ::fstat(next.get(), &s) != 0) return reject(errno);
+    if (!next || ::fstat(next.get(), &s) != 0) return fail(errno);
     if (S_ISLNK(s.st_mode)) return follow(next, step, s, out);
-    if (!last) return S_ISDIR(s.st_mode) ? enter(std::move(next)) : reject(ENOTDIR);
+    if (!last) return S_ISDIR(s.st_mode) ? enter(std::move(next)) : fail(ENOTDIR);
     out.name = step;
     out.found = s;
     return {};
@@ -85,12 +85,12 @@ class walk {
   std::expected<void, problem> follow(const descriptor& link, const std::string& step,
                                       const struct stat& s, place& out) {
     if (s.st_uid != 0 && s.st_uid != ::geteuid())
-      return reject(EACCES, "'" + step + "' is a link of uid " + std::to_string(s.st_uid) +
-                                ", which could change where it leads; name the file itself");
+      return fail(EACCES, "'" + step + "' is a link of uid " + std::to_string(s.st_uid) +
+                              ", which could change where it leads; name the file itself");
     std::array<char, PATH_MAX> text{};
     const ssize_t size = ::readlinkat(link.get(), "", text.data(), text.size());
-    if (size <= 0) return reject(errno);
-    if (++links_ > max_links) return reject(ELOOP);
+    if (size <= 0) return fail(errno);
+    if (++links_ > max_links) return fail(ELOOP);
     std::string target(text.data(), static_cast<std::size_t>(size));
     if (is_open_file(link, target)) return take_open_file(step, out);
     own_link_ = own_link_ || s.st_uid != 0;
@@ -108,8 +108,8 @@ class walk {
   std::expected<void, problem> take_open_file(const std::string& step, place& out) {
     descriptor next(::openat(folder_.get(), step.c_str(), O_PATH | O_CLOEXEC));
     struct stat s{};
-    if (!next || ::fstat(next.get(), &s) != 0) return reject(errno);
-    if (!steps_.empty()) return S_ISDIR(s.st_mode) ? enter(std::move(next)) : reject(ENOTDIR);
+    if (!next || ::fstat(next.get(), &s) != 0) return fail(errno);
+    if (!steps_.empty()) return S_ISDIR(s.st_mode) ? enter(std::move(next)) : fail(ENOTDIR);
     out.found = s;
     out.nameless = std::move(next);
     return {};
@@ -130,13 +130,13 @@ std::expected<place, problem> find_place(const std::filesystem::path& path) {
 std::expected<place, problem> find_place(int folder, const std::string& name) {
   place out;
   out.folder = descriptor(::fcntl(folder, F_DUPFD_CLOEXEC, 0));
-  if (!out.folder) return reject(errno);
+  if (!out.folder) return fail(errno);
   out.name = name;
   struct stat s{};
   if (::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0)
     out.found = s;
   else if (errno != ENOENT)
-    return reject(errno);
+    return fail(errno);
   return out;
 }
 

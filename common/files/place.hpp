@@ -23,7 +23,9 @@ struct problem {
   std::string text;
 };
 
-[[nodiscard]] std::unexpected<problem> reject(int error, std::string why = {});
+// The system failed or refused, or this library does not accept the file. `why`: the end of a
+// message; "": the system's text for `error`.
+[[nodiscard]] std::unexpected<problem> fail(int error, std::string why = {});
 
 struct place {
   descriptor folder;  // O_PATH

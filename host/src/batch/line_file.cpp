@@ -28,12 +28,12 @@ bool same_file(const struct stat& a, const struct stat& b) {
 std::expected<files::descriptor, files::problem> open_regular(const files::place& at) {
   constexpr int how = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   if (at.nameless || (at.found && !S_ISREG(at.found->st_mode)))
-    return files::reject(EINVAL, "it is no regular file, which a later run could go on with");
+    return files::fail(EINVAL, "it is no regular file, which a later run could go on with");
   files::descriptor file(::openat(at.folder.get(), at.name.c_str(), how, 0666));
   struct stat facts{};
-  if (!file || ::fstat(file.get(), &facts) != 0) return files::reject(errno);
+  if (!file || ::fstat(file.get(), &facts) != 0) return files::fail(errno);
   if (!S_ISREG(facts.st_mode))
-    return files::reject(EINVAL, "it is no regular file, which a later run could go on with");
+    return files::fail(EINVAL, "it is no regular file, which a later run could go on with");
   return file;
 }
 

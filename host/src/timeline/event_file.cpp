@@ -35,14 +35,14 @@ std::expected<files::descriptor, files::problem> open_at(const files::place& at)
   constexpr int how = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   constexpr const char* not_regular = "it is no regular file";
   if (at.nameless || (at.found && !S_ISREG(at.found->st_mode)))
-    return files::reject(EINVAL, not_regular);
+    return files::fail(EINVAL, not_regular);
   files::descriptor file(::openat(at.folder.get(), at.name.c_str(), how, 0666));
   struct stat facts{};
-  if (!file || ::fstat(file.get(), &facts) != 0) return files::reject(errno);
-  if (!S_ISREG(facts.st_mode)) return files::reject(EINVAL, not_regular);
+  if (!file || ::fstat(file.get(), &facts) != 0) return files::fail(errno);
+  if (!S_ISREG(facts.st_mode)) return files::fail(EINVAL, not_regular);
   if (!may_be_replaced(file.get()))
-    return files::reject(EEXIST, "it is there and is no trace; remove it, or name another file");
-  if (::ftruncate(file.get(), 0) != 0) return files::reject(errno);
+    return files::fail(EEXIST, "it is there and is no trace; remove it, or name another file");
+  if (::ftruncate(file.get(), 0) != 0) return files::fail(errno);
   return file;
 }
 
