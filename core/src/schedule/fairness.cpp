@@ -7,6 +7,8 @@
 namespace bitnet::schedule {
 namespace {
 
+// Clients. With fewer entries none is forgotten: forget() visits all of them, and so few take
+// little memory.
 constexpr std::size_t least_forget = 64;
 
 }  // namespace
@@ -37,6 +39,7 @@ double fairness::order_of(uint64_t client) const {
 void fairness::forget(time_point now) {
   const double one_token = half_lives(now);
   std::erase_if(served_, [&](const auto& one) { return one.second < one_token; });
+  // Twice as many as are left, so that the visits cost O(1) for each client that is added.
   forget_at_ = std::max(least_forget, served_.size() * 2);
 }
 

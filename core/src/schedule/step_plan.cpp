@@ -5,7 +5,9 @@
 namespace bitnet::schedule {
 namespace {
 
-// The least number of tokens that decodes leave to prompts.
+// The least number of tokens that decodes leave to prompts: half of a small step. In a large one a
+// larger number would admit fewer sequences, and a smaller one would make prompts wait for longer
+// while many sequences decode.
 uint32_t room_for_prompts(uint32_t step_tokens) {
   constexpr uint32_t enough = 16;
   return std::clamp(step_tokens / 2, 1U, enough);

@@ -6,12 +6,17 @@
 namespace bitnet::speculate {
 namespace {
 
+// Earlier places that find() compares, and the most tokens before the n-gram that it compares at
+// each. They bound the time of a draft in a text that repeats itself, however long it is. With more
+// a draft takes longer, and may come from a place whose past is equal for longer.
 constexpr int most_candidates = 16;
-constexpr std::size_t longest_past = 64;  // tokens that are compared
+constexpr std::size_t longest_past = 64;
 
 }  // namespace
 
-// Equal n-grams have equal keys. Others may have, too; find() compares the tokens.
+// Equal n-grams have equal keys. Others may have, too; find() compares the tokens. A hash like
+// FNV-1a: it begins with that hash's offset, multiplies by 2^64 divided by the golden ratio, and
+// mixes the upper bits into the lower ones.
 uint64_t ngram::key_of(std::span<const int32_t> tokens, std::size_t end) const {
   uint64_t key = 0xCBF29CE484222325U;
   for (std::size_t i = end - size_; i < end; ++i) {

@@ -9,10 +9,20 @@
 namespace bitnet::speculate {
 namespace {
 
-constexpr double first_credit = 1;     // steps
-constexpr double most_credit = 8;      // saved steps that may be lost again
-constexpr double regained = 1.0 / 64;  // by a step without a draft
-constexpr uint32_t first_length = 4;   // of a draft
+// Credits are in steps without a draft (ADR 0057). Drafts may lose about one step before they
+// pause.
+constexpr double first_credit = 1;
+// The most saved steps that may be lost again. With more, useless drafts continue for longer after
+// useful ones; with less, a short bad passage pauses them.
+constexpr double most_credit = 8;
+// Credit that a step without a draft gives back, so useless drafts cost 1/64 of the time. With
+// more they cost more; with less, paused drafts are tried again later.
+constexpr double regained = 1.0 / 64;
+// Tokens of the first draft, when the acceptance is unknown. A useless longer one costs more; after
+// a useful shorter one the length takes more steps to double to n_max.
+constexpr uint32_t first_length = 4;
+// Weights of a new time in the moving average. Other programs make steps slower, never faster, so a
+// faster step counts for half, and a slower one, which may have been disturbed, for a tenth.
 constexpr double weight_of_faster = 0.5, weight_of_slower = 0.1;
 
 }  // namespace
@@ -42,7 +52,7 @@ void counts::add(const counts& more) {
   step_ratio += more.step_ratio;
 }
 
-// A disturbed step would make drafts look good, so a slower one counts for less.
+// If the time of a step without a draft is too large, drafts seem to save more than they do.
 void plain_time::learn(double ns) {
   drafted_since_ = 0;
   ns_ = n_++ == 0 ? ns : ns_ + (ns < ns_ ? weight_of_faster : weight_of_slower) * (ns - ns_);

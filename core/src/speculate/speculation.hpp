@@ -25,6 +25,8 @@ struct options {
   uint32_t n_min = 1;       // a shorter draft is not computed
   uint32_t ngram_size = 3;  // length of the n-grams that are looked up
 };
+// Largest n_max and ngram_size, in tokens: bounds of the memory and of the comparisons that an
+// option can request for each sequence.
 inline constexpr uint32_t most_drafted = 256;
 inline constexpr uint32_t most_ngram_size = 64;
 
@@ -49,6 +51,8 @@ class plain_time {
   [[nodiscard]] double ns() const { return ns_; }  // 0: unknown
   // Whether the next step is to be measured, and so has no draft.
   [[nodiscard]] bool is_due() const { return ns_ <= 0 || drafted_since_ >= most_unmeasured; }
+  // Steps with drafts between two measurements. A measurement costs what a draft would have saved;
+  // with fewer of them the time is out of date for longer.
   static constexpr uint32_t most_unmeasured = 64;
 
  private:

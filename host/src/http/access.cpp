@@ -17,7 +17,10 @@
 namespace bitnet::host::http {
 namespace {
 
+// Bytes of an API key. Each key that a client sends is hashed, and this bounds that work.
 constexpr std::size_t longest_key = 512;
+// Bytes of the file of keys: room for 2000 of the longest keys. Larger files are rejected before
+// they are read whole, since they are probably named by mistake.
 constexpr std::size_t longest_file = std::size_t{1024} * 1024;
 
 bool digest_of(std::string_view key, std::array<unsigned char, 32>& out) {
@@ -34,7 +37,7 @@ result<std::string> read_file(const std::string& path) {
   const files::descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!file) return failed(std::strerror(errno));
   std::string out;
-  std::array<char, 4096> part{};
+  std::array<char, 4096> part{};  // bytes of a read
   for (;;) {
     const ssize_t n = ::read(file.get(), part.data(), part.size());
     if (n < 0 && errno == EINTR) continue;
@@ -55,6 +58,7 @@ std::string_view without_blanks(std::string_view line) {
   return line;
 }
 
+// In ASCII a capital letter and its small one differ in the bit 0x20 alone.
 bool same_but_for_case(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char x, char y) { return (x | 0x20) == (y | 0x20); });
 }

@@ -100,7 +100,7 @@ result<void> add_unix(asio::io_context& io, const std::string& path, std::vector
                                       sizeof(sockaddr_un{}.sun_path) - 1));
   if (auto ok = make_way(path); !ok) return ok;
   listener made{.acceptor = stream_acceptor(io), .is_tcp = false, .port = 0, .address = path};
-  const mode_t before = ::umask(0177);  // only the user may connect
+  const mode_t before = ::umask(0177);  // mode 0600: only this user may connect
   auto ok = listen_at(made.acceptor, asio::local::stream_protocol::endpoint(path), false, path);
   ::umask(before);
   if (!ok) return ok;
@@ -172,7 +172,9 @@ result<std::unique_ptr<asio::ssl::context>> open_tls(const listen_options& where
 
 result<std::vector<int>> inherited_sockets(const std::string& listen_pid,
                                            const std::string& listen_fds) {
+  // By the protocol of systemd (sd_listen_fds) the sockets come after the standard descriptors.
   constexpr int first = 3;
+  // Sockets. A unit has a few; the bound rejects a damaged number before so many are examined.
   constexpr int most = 64;
   const auto number = [](const std::string& text) {
     long out = -1;

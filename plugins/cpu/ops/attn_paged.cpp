@@ -67,7 +67,7 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
                .tokens = group,
                .next = kv.k(layer, next, kv_head)});
   });
-  constexpr uint64_t together = 16;  // heads whose sums are kept
+  constexpr uint64_t together = 16;  // heads whose sums are kept on the stack; more take turns
   for (uint64_t h = 0; h < group; h += together) {
     const uint64_t heads = std::min(together, group - h);
     float sums[together];
@@ -95,12 +95,14 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
 
 namespace {
 
-constexpr uint64_t widest_head = 256;    // elements
+// Elements: it bounds arrays of 16 and 32 KiB on the stack. Tokens of wider heads are computed one
+// by one.
+constexpr uint64_t widest_head = 256;
 constexpr uint64_t values_at_once = 32;  // in the first-level cache, with one row of q and of y
 constexpr uint64_t most_together = 32;   // tokens; turning keys then takes 1 to 2 % of the time
 constexpr uint64_t fewest_together = 4;  // with fewer, turning keys takes longer than it saves
 constexpr uint64_t cut_tokens = fewest_together;  // of a sequence; shares are cut at multiples
-constexpr uint64_t most_rows = 512;               // heads of tokens
+constexpr uint64_t most_rows = 512;  // heads of tokens, whose sums take 2 KiB of the stack
 constexpr uint64_t most_heads = most_rows / fewest_together;  // of one KV head
 
 using sight = sdk::step_view::sight;

@@ -47,10 +47,17 @@ class faster {
   }
 
  private:
-  // Pieces; `again` is odd, since pieces of one kind may come at an even period.
-  static constexpr uint64_t timed = 2, again = 31;
-  static constexpr float worth = 0.97f, forgets = 1.02f;
-  static constexpr float never = 1e30f;
+  // Pieces that each kernel computes before one is preferred.
+  static constexpr uint64_t timed = 2;
+  // One of so many pieces is computed by the slower kernel: more often costs time, less often finds
+  // a change later. It is odd, since pieces of one kind may come at an even period.
+  static constexpr uint64_t again = 31;
+  // The other kernel is preferred if it saves more than 3 %: less counts as noise of timings.
+  static constexpr float worth = 0.97f;
+  // A least time grows by at most 2 % with each piece. With more, disturbed pieces would change the
+  // choice; with less, a lucky piece would decide for longer.
+  static constexpr float forgets = 1.02f;
+  static constexpr float never = 1e30f;  // nanoseconds for a unit, longer than any
   std::atomic<uint64_t> pieces_{0};
   std::atomic<float> least_[2]{never, never};
 };

@@ -65,6 +65,8 @@ uint64_t last_level_cache_bytes(const char* cpus) {
   if (total != 0) return total;
   const long third = sysconf(_SC_LEVEL3_CACHE_SIZE), second = sysconf(_SC_LEVEL2_CACHE_SIZE);
   const long bytes = std::max(third, second);
+  // 32 MiB where the system reports no size. A value that is too large costs memory and time of a
+  // measurement; with one that is too small, cached bytes would be measured.
   return bytes > 0 ? static_cast<uint64_t>(bytes) : uint64_t{32} << 20;
 }
 

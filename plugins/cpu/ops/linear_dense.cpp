@@ -46,8 +46,10 @@ void decode_row(const isa_form& isa, const sdk::weight& w, uint64_t row, float* 
 
 namespace {
 
-constexpr uint64_t chunk = 4096;  // elements of a row, decoded at a time
-constexpr uint64_t tile_rows = 4;
+// The sizes of dense_room. Decoded rows take 64 KiB, so that they stay in the second-level cache
+// while the tokens pass. `chunk`: elements of a row, a multiple of every block and of n_partials.
+constexpr uint64_t chunk = 4096, tile_rows = 4;
+// Tokens for which a decoded chunk of a long row is read, with 16 KiB of partial sums.
 constexpr uint64_t tile_tokens = 64;
 constexpr uint64_t n_partials = 16;  // of a dot product, linear_dense.hpp
 

@@ -14,6 +14,7 @@
 namespace bitnet::cpu {
 namespace {
 
+// Tokens of a tile: with the rows of the largest tile, its sums take 16 KiB of the stack.
 constexpr uint64_t tile_tokens = 32;
 
 bool has_one_scale(const sdk::weight& w) {  // or one for each row
@@ -151,7 +152,8 @@ void multiply_panels(const tile_kernel<panel_tile>& kernel, const sdk::weight& w
 }
 
 // Similar products are timed together: few tokens fill the registers of tables less, and few rows
-// make them pay less. Only one instruction set computes in a process.
+// make them pay less. More classes would follow the shapes more closely, and each needs timings of
+// its own. Only one instruction set computes in a process.
 using of_pieces = faster[2][3];
 faster& alike(of_pieces& known, uint64_t tokens, uint64_t rows) {
   return known[tokens < 32 ? 0 : 1][rows < 512 ? 0 : rows < 1024 ? 1 : 2];
@@ -204,7 +206,7 @@ struct call_size {
 // With few tokens, tiles are read from the first byte to the last; with many, as many tokens as
 // possible share each read. If k is cut, it is a multiple of `step`.
 call_size size_of_call(const sdk::weight& w, uint64_t tokens, uint64_t group, uint64_t step) {
-  constexpr uint64_t few = 8;
+  constexpr uint64_t few = 8;  // tokens
   const bool shared = w.rows_dropped() && tokens > 1, whole = w.rows_dropped() && tokens <= few;
   const uint64_t at_once = whole ? few : most_grouped_tokens;
   uint64_t most = most_group_sums / at_once * group;

@@ -18,6 +18,8 @@ void embed_row(const sdk::weight& table, uint64_t token, float* y);
 // Cached angles for the positions of some tokens; zeroed before first use. Each worker keeps one,
 // since all layers of a step use the same angles.
 struct rope_angles {
+  // Pairs of elements of a head, and tokens of a step. They bound the memory of a worker to 67 KiB.
+  // With more pairs, and in steps of more tokens, angles are computed again.
   static constexpr uint64_t max_pairs = 256, tokens = 32;
   struct rotation {
     float cosines[max_pairs], sines[max_pairs];
@@ -35,7 +37,7 @@ struct rope_angles {
 // more, quantising them takes longer than the barrier that it saves. In order: a cache line with
 // their scales, one row in f32, the codes of all, and a line that kernels may read past them.
 inline constexpr uint64_t most_own_rows = 4;
-inline constexpr uint64_t keep_line = 64;
+inline constexpr uint64_t keep_line = 64;  // bytes
 static_assert(most_own_rows * sizeof(float) <= keep_line);
 inline constexpr uint64_t keep_row_at =
     (sizeof(rope_angles) + keep_line - 1) / keep_line * keep_line;
@@ -56,9 +58,9 @@ void attention(const isa_form& isa, const sdk::call& c, uint64_t first, uint64_t
 // The same bits for the tokens of a prompt: KV heads of all tokens, numbered KV head by KV head.
 // Keys and values are read once for many adjacent tokens of a sequence.
 void attention_of_tokens(const isa_form& isa, const sdk::call& c, const sdk::share& s);
-// Fewest tokens for attention_of_tokens.
+// Fewest tokens for attention_of_tokens: with fewer, turning keys takes longer than it saves.
 inline constexpr uint64_t fewest_attending = 4;
-// Floats of scratch for the scores of many tokens: a part of the second-level cache.
+// Floats of scratch for the scores of many tokens: 512 KiB, a part of the second-level cache.
 inline constexpr uint64_t most_scores = uint64_t{1} << 17;
 
 // The code that computes a product with a ternary weight. Kernel ids are chosen by the same
@@ -110,7 +112,7 @@ void short_conv(const sdk::call& c, uint64_t first, uint64_t last);
 void delta_rule(const isa_form& isa, const sdk::call& c, uint64_t first, uint64_t last);
 // y (k) = a row of any dense format.
 void decode_row(const isa_form& isa, const sdk::weight& w, uint64_t row, float* y);
-// Needs the first dense_room_bytes of a room.
+// Needs the first dense_room_bytes of a room: 64 KiB of decoded elements and 16 KiB of sums.
 inline constexpr uint64_t dense_room_bytes = uint64_t{80} << 10;
 void linear_dense(const isa_form& isa, const sdk::weight& w, const float* x, uint64_t rows,
                   uint64_t first, uint64_t last, float* y, void* room);

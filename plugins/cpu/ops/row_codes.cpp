@@ -81,6 +81,7 @@ row_code i4_codes(const float* row, uint64_t k, int8_t* q) {
   float largest = 0;
   for (uint64_t i = 0; i < k; ++i) largest = std::max(largest, std::fabs(row[i]));
   row_code best;
+  // Beyond these limits the inverse of a scale or a sum of squares could overflow f32.
   if (largest < 1e-30f || largest > 1e16f) {
     std::fill_n(q, k, int8_t{0});
     float size = 0;
@@ -103,6 +104,7 @@ row_code i6_codes(const float* row, uint64_t k, int8_t* q, uint8_t* multipliers)
   for (uint64_t i = 0; i < k; i += block)
     for (uint64_t j = 0; j < block; ++j) largest[j] = std::max(largest[j], std::fabs(row[i + j]));
   const float most = *std::max_element(largest, largest + block);
+  // Beyond these limits the inverse of a scale or a bound could overflow f32.
   if (!(most >= 1e-30f && most <= 1e30f)) return without_codes(row, k, most, q, multipliers);
   const float scale = most / (top * finest);
   of_block inverse;

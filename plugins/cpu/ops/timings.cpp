@@ -24,7 +24,7 @@ double spread(std::vector<uint64_t> x) {
 }
 
 std::size_t best_of(const timings& all, std::size_t usual, const proof& asked) {
-  constexpr uint64_t unit = 1'000'000;  // the time of the usual candidate
+  constexpr uint64_t unit = 1'000'000;  // parts of a candidate's time are in millionths
   std::size_t best = usual;
   uint64_t least = asked.time * 1000;
   for (std::size_t i = 0; i < all.size(); ++i) {

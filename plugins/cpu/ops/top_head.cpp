@@ -13,8 +13,10 @@ namespace bitnet::cpu {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr float rounded_up = 1.001f;  // norms and bounds are sums of rounded terms
-constexpr int32_t top_code = 16256;   // 127 * 128
+// Norms and bounds are sums of at most 8192 terms, each rounded by at most 2^-24 of the sum, which
+// is less than a thousandth.
+constexpr float rounded_up = 1.001f;
+constexpr int32_t top_code = 16256;  // 127 * 128
 
 // Elements of a row with its zero padding.
 uint64_t padded(const sdk::weight& w, top_head_bits bits) {
@@ -59,13 +61,14 @@ void write_i6(const int8_t* q, uint64_t k, uint64_t step, uint8_t* out) {
   }
 }
 
-constexpr uint64_t most_rows = 256;                                   // of a tile
+constexpr uint64_t most_rows = 256;  // of a tile, whose values take 1 KiB of the stack
 constexpr uint64_t most_sums = uint64_t{64} * top_head::max_outputs;  // 16 KB on the stack
 
 // Rows of a tile. All outputs read them in turn, so they stay in the second-level cache.
 uint64_t tile_for(uint64_t outputs, uint64_t stride) {
   if (outputs == 1) return most_rows;
-  constexpr uint64_t bytes = 131072, unit = 8;
+  constexpr uint64_t bytes = 131072;  // 128 KiB, a part of that cache
+  constexpr uint64_t unit = 8;        // rows; tiles have whole units
   const uint64_t most = std::min(most_rows, most_sums / outputs / unit * unit);
   return std::clamp(bytes / stride / unit * unit, unit, most);
 }

@@ -47,8 +47,9 @@ constexpr top_head_bits fast_bits(const isa_form&) {
 
 class top_head {
  public:
+  // Each worker has room for max_top candidates of max_outputs rows.
   static constexpr uint32_t max_top = 8192;    // steps with more use the full head
-  static constexpr uint32_t max_outputs = 32;  // rows that take the phases together
+  static constexpr uint32_t max_outputs = 32;  // output rows that take the phases together
 
   // True if these weights have a two-stage form.
   static bool fits(const sdk::weight& w);

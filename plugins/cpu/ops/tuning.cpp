@@ -25,7 +25,8 @@ std::atomic<uint32_t> ahead{tuning{}.ahead};
 std::atomic<uint32_t> tile_rows{tuning{}.tile_rows};
 std::atomic<bool> fives{tuning{}.fives};
 
-// The text of a tuning has room for five and four figures.
+// The candidates: bytes ahead, rows of a tile, and without and with codes of five weights. The text
+// of a tuning has room for five and four figures.
 constexpr std::array<uint32_t, 5> distances = {2048, 3072, 4096, 8192, 16384};
 constexpr std::array<uint32_t, 4> tiles = {16, 32, 64, most_tile_rows};
 constexpr std::array<uint32_t, 2> without_and_with = {0, 1};
@@ -43,14 +44,18 @@ struct evidence {
 std::mutex mutex;
 evidence known;  // under mutex
 
+// The measured products. A stream is one token by parts of rows; a prompt is a few tokens by a
+// matrix that is read from the caches.
 constexpr uint64_t width = 2560;  // of BitNet b1.58 2B
 constexpr uint64_t row_bytes = width / 4;
 constexpr uint64_t prompt_rows = 512, prompt_tokens = 12;
 static_assert(prompt_tokens < fewest_panel_tokens, "panels have no tiles of rows");
 constexpr uint64_t part_rows = 13'000;  // 8 MB; one timing streams them
+// Bytes, twelve parts, where the caches are small (bytes_to_stream).
 constexpr uint64_t least_streamed = uint64_t{96} << 20;
 constexpr double far_below = 0.75;     // of the best stream: another program was reading
 constexpr int64_t rest_seconds = 600;  // wait before an unreliable result is measured again
+// Between these bounds the permitted time decides. Fewer rounds make the median less reliable.
 constexpr std::size_t most_rounds = 31, least_rounds = 5;
 
 template <class Number>
