@@ -85,7 +85,7 @@ bitnet::result<bitnet::engine::placement> bitnet_model::place(
   };
   const request& general = runtime->request;
   const bool strict = general.require_first || general.strict;
-  const bitnet::engine::split_access keeper = {
+  const bitnet::engine::split_access access = {
       .cpu = [&] { return choose("cpu"); },
       .of_backend =
           [&](uint32_t index) {
@@ -104,5 +104,5 @@ bitnet::result<bitnet::engine::placement> bitnet_model::place(
       .is_required = strict,
       .log = [&](uint32_t level,
                  const std::string& text) { runtime->services.log(level, "model", text); }};
-  return bitnet::engine::split(wanted, model, split, budget, copies, keeper);
+  return bitnet::engine::split(wanted, model, split, budget, copies, access);
 }

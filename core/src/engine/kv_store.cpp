@@ -18,36 +18,36 @@ result<std::shared_ptr<kv_store>> kv_store::make(const engine& e, const bitnet_k
   return std::shared_ptr<kv_store>(new kv_store(std::move(*pools), policy));
 }
 
-void kv_store::join(holding& h) {
+void kv_store::join(holding& held) {
   const std::lock_guard lock(mutex_);
-  h.id_ = ++last_id_;
-  holdings_.push_back(&h);
+  held.id_ = ++last_id_;
+  holdings_.push_back(&held);
 }
 
-void kv_store::leave(holding& h) {
+void kv_store::leave(holding& held) {
   const std::lock_guard lock(mutex_);
-  take_all(h);
-  std::erase(holdings_, &h);
+  take_all(held);
+  std::erase(holdings_, &held);
   changed_.notify_all();
 }
 
-void kv_store::take_all(holding& h) {
-  free_.take(h.spare);
-  free_.drop(h.table, 0, h.table.size());
-  h.table.clear();
-  take_states(h);
-  order_.remove(h.id_);
+void kv_store::take_all(holding& held) {
+  free_.take(held.spare);
+  free_.drop(held.table, 0, held.table.size());
+  held.table.clear();
+  take_states(held);
+  order_.remove(held.id_);
 }
 
-void kv_store::take_states(holding& h) {
-  for (uint32_t* state : {&h.state, &h.kept_state})
+void kv_store::take_states(holding& held) {
+  for (uint32_t* state : {&held.state, &held.kept_state})
     if (*state != kv::no_block) free_states_.push_back(std::exchange(*state, kv::no_block));
 }
 
-// Gives `h` free states. Returns whether it has those that a turn with `need` blocks takes.
-bool kv_store::has_states(holding& h, uint64_t need) {
+// Gives `held` free states. Returns whether it has those that a turn with `need` blocks takes.
+bool kv_store::has_states(holding& held, uint64_t need) {
   if (config().n_states == 0 || need == 0) return true;
-  for (uint32_t* state : {&h.state, &h.kept_state}) {
+  for (uint32_t* state : {&held.state, &held.kept_state}) {
     if (*state != kv::no_block) continue;
     if (free_states_.empty()) return false;
     *state = free_states_.back();
@@ -56,17 +56,17 @@ bool kv_store::has_states(holding& h, uint64_t need) {
   return true;
 }
 
-result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool()>& stop) {
+result<void> kv_store::begin(holding& held, uint64_t need, const std::function<bool()>& stop) {
   std::unique_lock lock(mutex_);
   for (;;) {
-    while (h.blocks() < need && h.spare.take_one(free_)) {
+    while (held.blocks() < need && held.spare.take_one(free_)) {
     }
-    if (has_states(h, need) && h.blocks() >= need) break;
+    if (has_states(held, need) && held.blocks() >= need) break;
     const auto by_id = [&](uint64_t id) {
       return *std::ranges::find_if(holdings_, [&](const holding* o) { return o->id_ == id; });
     };
     const auto victim = order_.victim(
-        [&](uint64_t id) { return id != h.id_ && !by_id(id)->busy_ && by_id(id)->holds(); });
+        [&](uint64_t id) { return id != held.id_ && !by_id(id)->busy_ && by_id(id)->holds(); });
     if (victim) {
       holding& loser = *by_id(*victim);
       take_all(loser);
@@ -76,26 +76,26 @@ result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool
     }
     // All other holders of blocks are busy. A session that waits must not block those that could
     // continue, so its own table may be evicted like any other.
-    free_.take(h.spare);
-    if (h.table.empty()) take_states(h);  // the states belong to no tokens yet
+    free_.take(held.spare);
+    if (held.table.empty()) take_states(held);  // the states belong to no tokens yet
     if (stop()) return fail(BITNET_CANCELLED, "cancelled while waiting for KV blocks");
     changed_.wait_for(lock, std::chrono::milliseconds(20));
   }
-  h.busy_ = true;
-  if (need != 0) order_.use(h.id_);
+  held.busy_ = true;
+  if (need != 0) order_.use(held.id_);
   return {};
 }
 
-void kv_store::end(holding& h) {
+void kv_store::end(holding& held) {
   const std::lock_guard lock(mutex_);
-  free_.take(h.spare);
-  h.busy_ = false;
+  free_.take(held.spare);
+  held.busy_ = false;
   changed_.notify_all();
 }
 
-kv_store::usage kv_store::of(const holding& h) {
+kv_store::usage kv_store::of(const holding& held) {
   const std::lock_guard lock(mutex_);
-  return {h.blocks(), h.evictions};
+  return {held.blocks(), held.evictions};
 }
 
 }  // namespace bitnet::engine

@@ -48,19 +48,19 @@ class kv_store {
     }
   };
 
-  void join(holding& h);
-  void leave(holding& h);
+  void join(holding& held);
+  void leave(holding& held);
 
-  // Begins a turn, in which `h` has `need` blocks, at most n_blocks(), in its table or spare, and
-  // states unless `need` is 0. Takes them from idle holdings, by the policy; waits while all are
-  // busy. `stop` is polled, and ends the waiting with BITNET_CANCELLED.
-  result<void> begin(holding& h, uint64_t need, const std::function<bool()>& stop);
-  void end(holding& h);
+  // Begins a turn, in which `held` has `need` blocks, at most n_blocks(), in its table or spare,
+  // and states unless `need` is 0. Takes them from idle holdings, by the policy; waits while all
+  // are busy. `stop` is polled, and ends the waiting with BITNET_CANCELLED.
+  result<void> begin(holding& held, uint64_t need, const std::function<bool()>& stop);
+  void end(holding& held);
 
   struct usage {
     uint64_t blocks, evictions;
   };
-  [[nodiscard]] usage of(const holding& h);
+  [[nodiscard]] usage of(const holding& held);
 
   [[nodiscard]] const std::shared_ptr<const kv_pools>& pools() const { return pools_; }
   [[nodiscard]] const bitnet_kv_config& config() const { return pools_->config(); }
@@ -68,9 +68,9 @@ class kv_store {
 
  private:
   kv_store(std::shared_ptr<const kv_pools> pools, kv::eviction policy);
-  void take_all(holding& h);
-  void take_states(holding& h);
-  bool has_states(holding& h, uint64_t need);
+  void take_all(holding& held);
+  void take_states(holding& held);
+  bool has_states(holding& held, uint64_t need);
 
   const std::shared_ptr<const kv_pools> pools_;
   std::mutex mutex_;  // guards the members below

@@ -65,13 +65,13 @@ std::unexpected<failure> bad(const char* what) {
 
 std::vector<std::byte> make_header(const std::string& key, uint64_t form_bytes) {
   std::vector<std::byte> out(header_bytes);
-  header h{};
-  std::memcpy(h.magic, magic, sizeof magic);
-  h.form_bytes = form_bytes;
-  h.chunk = chunk_bytes;
-  h.key_bytes = key.size();
-  std::memcpy(out.data(), &h, sizeof h);
-  std::memcpy(out.data() + sizeof h, key.data(), key.size());
+  header fields{};
+  std::memcpy(fields.magic, magic, sizeof magic);
+  fields.form_bytes = form_bytes;
+  fields.chunk = chunk_bytes;
+  fields.key_bytes = key.size();
+  std::memcpy(out.data(), &fields, sizeof fields);
+  std::memcpy(out.data() + sizeof fields, key.data(), key.size());
   const uint64_t sum = checksum(std::span(out).first(header_bytes - sizeof(uint64_t)));
   std::memcpy(out.data() + header_bytes - sizeof sum, &sum, sizeof sum);
   return out;
@@ -88,19 +88,21 @@ bool is_ours(const struct stat& info) {
 result<std::span<const std::byte>> read_packed(std::span<const std::byte> file,
                                                const std::string& key) {
   if (file.size() < header_bytes) return bad("it is cut off");
-  const auto h = gguf::load<header>(file);
+  const auto fields = gguf::load<header>(file);
   const auto sum = gguf::load<uint64_t>(file.subspan(header_bytes - sizeof(uint64_t)));
-  if (std::memcmp(h.magic, magic, sizeof magic) != 0 || h.chunk != chunk_bytes ||
-      h.key_bytes > longest_key || sum != checksum(file.first(header_bytes - sizeof(uint64_t))))
+  if (std::memcmp(fields.magic, magic, sizeof magic) != 0 || fields.chunk != chunk_bytes ||
+      fields.key_bytes > longest_key ||
+      sum != checksum(file.first(header_bytes - sizeof(uint64_t))))
     return bad("its header is damaged");
-  if (std::string_view(reinterpret_cast<const char*>(file.data()) + sizeof h, h.key_bytes) != key)
+  if (std::string_view(reinterpret_cast<const char*>(file.data()) + sizeof fields,
+                       fields.key_bytes) != key)
     return bad("it belongs to another model");
-  if (h.form_bytes > file.size() - header_bytes) return bad("it is cut off");
-  const uint64_t n = chunks_of(h.form_bytes);
-  if (file.size() - header_bytes - h.form_bytes != n * sizeof(uint64_t))
+  if (fields.form_bytes > file.size() - header_bytes) return bad("it is cut off");
+  const uint64_t n = chunks_of(fields.form_bytes);
+  if (file.size() - header_bytes - fields.form_bytes != n * sizeof(uint64_t))
     return bad("it is cut off");
-  const auto form = file.subspan(header_bytes, h.form_bytes);
-  const auto sums = file.subspan(header_bytes + h.form_bytes);
+  const auto form = file.subspan(header_bytes, fields.form_bytes);
+  const auto sums = file.subspan(header_bytes + fields.form_bytes);
   std::atomic<bool> same{true};
   base::for_each_part(n, [&](uint64_t i) {
     if (gguf::load<uint64_t>(sums.subspan(i * sizeof(uint64_t))) != checksum(chunk_of(form, i)))

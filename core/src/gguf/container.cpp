@@ -41,31 +41,32 @@ result<header> read_header(cursor& in) {
         fmt::format("not a GGUF model: expected the file to begin with 'GGUF', found {}; name a "
                     ".gguf file, and if it is one, download it again",
                     quote(found)));
-  header h{};
-  h.version = in.number<uint32_t>("the header");
-  h.n_tensors = in.number<uint64_t>("the header");
-  h.n_entries = in.number<uint64_t>("the header");
+  header fields{};
+  fields.version = in.number<uint32_t>("the header");
+  fields.n_tensors = in.number<uint64_t>("the header");
+  fields.n_entries = in.number<uint64_t>("the header");
   if (in.failed()) return in.why();
-  if (h.version != 0 && (h.version & 0xffffU) == 0)
+  if (fields.version != 0 && (fields.version & 0xffffU) == 0)
     return fail(BITNET_UNSUPPORTED,
                 "the file is big-endian; this program reads little-endian GGUF: convert it anew on "
                 "or for a little-endian machine");
-  if (h.version != 2 && h.version != 3)
-    return fail(BITNET_UNSUPPORTED,
-                fmt::format("GGUF version {}; this program reads versions 2 and 3: {}", h.version,
-                            h.version < 2 ? "convert the model anew with a current converter"
-                                          : "a newer version of this program may read it"));
-  if (h.n_entries > in.remaining() / smallest_entry)
+  if (fields.version != 2 && fields.version != 3)
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("GGUF version {}; this program reads versions 2 and 3: {}", fields.version,
+                    fields.version < 2 ? "convert the model anew with a current converter"
+                                       : "a newer version of this program may read it"));
+  if (fields.n_entries > in.remaining() / smallest_entry)
     return bad(
         fmt::format("the header claims {} metadata entries, more than the {} bytes behind it can "
                     "hold; the file is cut off or damaged",
-                    h.n_entries, in.remaining()));
-  if (h.n_tensors > in.remaining() / smallest_tensor)
+                    fields.n_entries, in.remaining()));
+  if (fields.n_tensors > in.remaining() / smallest_tensor)
     return bad(
         fmt::format("the header claims {} tensors, more than the {} bytes behind it can hold; the "
                     "file is cut off or damaged",
-                    h.n_tensors, in.remaining()));
-  return h;
+                    fields.n_tensors, in.remaining()));
+  return fields;
 }
 
 result<value_type> read_type(cursor& in, std::string_view key) {

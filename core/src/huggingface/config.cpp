@@ -210,21 +210,21 @@ tokenizer_hints hints_of(const tokenizer_files& from) {
     const std::string older = newer ? "" : token_text(from.special_tokens, key);
     return older.empty() ? token_text(t, key) : older;
   };
-  tokenizer_hints h;
-  h.n_vocab = count_at(c, "vocab_size").value_or(0);
-  h.bos_text = named("bos_token");
-  h.eos_text = named("eos_token");
-  h.padding_text = named("pad_token");
-  h.unknown_text = named("unk_token");
-  h.ends = token_ids(from.generation_config, "eos_token_id");
-  if (h.ends.empty()) h.ends = token_ids(c, "eos_token_id");
-  h.expected = expected_tokens(from);
-  if (h.bos_text.empty()) h.bos = token_id(c, "bos_token_id");
-  if (h.eos_text.empty()) h.eos = token_id(c, "eos_token_id");
-  if (h.padding_text.empty()) h.padding = token_id(c, "pad_token_id");
-  if (const json& x = at(t, "add_bos_token"); x.is_boolean()) h.add_bos = x.get<bool>();
-  if (const json& x = at(t, "add_eos_token"); x.is_boolean()) h.add_eos = x.get<bool>();
-  return h;
+  tokenizer_hints hints;
+  hints.n_vocab = count_at(c, "vocab_size").value_or(0);
+  hints.bos_text = named("bos_token");
+  hints.eos_text = named("eos_token");
+  hints.padding_text = named("pad_token");
+  hints.unknown_text = named("unk_token");
+  hints.ends = token_ids(from.generation_config, "eos_token_id");
+  if (hints.ends.empty()) hints.ends = token_ids(c, "eos_token_id");
+  hints.expected = expected_tokens(from);
+  if (hints.bos_text.empty()) hints.bos = token_id(c, "bos_token_id");
+  if (hints.eos_text.empty()) hints.eos = token_id(c, "eos_token_id");
+  if (hints.padding_text.empty()) hints.padding = token_id(c, "pad_token_id");
+  if (const json& x = at(t, "add_bos_token"); x.is_boolean()) hints.add_bos = x.get<bool>();
+  if (const json& x = at(t, "add_eos_token"); x.is_boolean()) hints.add_eos = x.get<bool>();
+  return hints;
 }
 
 result<void> check_tokenizer_config(const json& t, members_left_out& out) {

@@ -109,12 +109,12 @@ json describe_tensors(const gguf::file& file) {
   return out;
 }
 
-json describe_rope(const model::hyperparameters& h) {
-  json out = {{"dims", h.rope_dims},
-              {"base", shortest(h.rope_base)},
-              {"scale", shortest(h.rope_scale)},
-              {"pairs", h.rope_neox ? "halves" : "neighbours"}};
-  const model::rope_scaling& how = h.rope_scaling;
+json describe_rope(const model::hyperparameters& shape) {
+  json out = {{"dims", shape.rope_dims},
+              {"base", shortest(shape.rope_base)},
+              {"scale", shortest(shape.rope_scale)},
+              {"pairs", shape.rope_neox ? "halves" : "neighbours"}};
+  const model::rope_scaling& how = shape.rope_scaling;
   if (how.kind == model::stretch::none || (how.kind == model::stretch::linear && how.factor == 1))
     return out;
   constexpr std::array names = {"none", "linear", "dynamic", "yarn", "longrope"};
@@ -137,25 +137,25 @@ const char* name_of(model::activation gate) {
   return "";
 }
 
-json describe_window(const model::hyperparameters& h) {
-  return {{"tokens", h.window},
-          {"layers", std::ranges::count(h.windowed, true)},
-          {"rope_base", shortest(h.local_rope_base)}};
+json describe_window(const model::hyperparameters& shape) {
+  return {{"tokens", shape.window},
+          {"layers", std::ranges::count(shape.windowed, true)},
+          {"rope_base", shortest(shape.local_rope_base)}};
 }
 
-json describe_recurrence(const model::hyperparameters& h) {
-  const model::recurrence& r = h.recurrence;
-  return {{"layers", h.n_recurrent()},
+json describe_recurrence(const model::hyperparameters& shape) {
+  const model::recurrence& r = shape.recurrence;
+  return {{"layers", shape.n_recurrent()},
           {"convolution", r.taps},
           {"key_heads", r.key_heads},
           {"value_heads", r.value_heads},
           {"key_dim", r.key_dim},
           {"value_dim", r.value_dim},
-          {"state_bytes", h.state_elements() * sizeof(float)}};
+          {"state_bytes", shape.state_elements() * sizeof(float)}};
 }
 
 json describe_model(const model::loaded& m) {
-  const model::hyperparameters& h = m.shape;
+  const model::hyperparameters& shape = m.shape;
   uint64_t parameters = 0;
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < m.weights.size(); ++i) {
@@ -164,41 +164,42 @@ json describe_model(const model::loaded& m) {
     parameters += static_cast<uint64_t>(w.ne[0]) * static_cast<uint64_t>(w.ne[1]);
     bytes += w.data_bytes;
   }
-  json out = {{"name", h.name},
-              {"vocabulary", h.n_vocab},
-              {"context", h.n_context},
-              {"layers", h.n_layers},
-              {"embedding", h.n_embedding},
-              {"feed_forward", h.n_feed_forward},
-              {"heads", h.n_heads},
-              {"kv_heads", h.n_kv_heads},
-              {"head_dim", h.head_dim},
-              {"rope", describe_rope(h)},
-              {"rms_epsilon", shortest(h.rms_epsilon)},
-              {"sub_norms", h.sub_norms},
-              {"head_norms", h.head_norms},
-              {"activation_group", h.activation_group},
-              {"post_norms", h.post_norms},
-              {"input_norms", h.input_norms},
-              {"activation", name_of(h.gate)},
+  json out = {{"name", shape.name},
+              {"vocabulary", shape.n_vocab},
+              {"context", shape.n_context},
+              {"layers", shape.n_layers},
+              {"embedding", shape.n_embedding},
+              {"feed_forward", shape.n_feed_forward},
+              {"heads", shape.n_heads},
+              {"kv_heads", shape.n_kv_heads},
+              {"head_dim", shape.head_dim},
+              {"rope", describe_rope(shape)},
+              {"rms_epsilon", shortest(shape.rms_epsilon)},
+              {"sub_norms", shape.sub_norms},
+              {"head_norms", shape.head_norms},
+              {"activation_group", shape.activation_group},
+              {"post_norms", shape.post_norms},
+              {"input_norms", shape.input_norms},
+              {"activation", name_of(shape.gate)},
               {"tied_embedding", m.output == m.token_embedding},
               {"tokenizer", m.vocabulary.model},
               {"parameters", parameters},
               {"weight_bytes", bytes}};
-  if (h.pooling != 0) out["pooling"] = h.pooling;
-  if (h.window != 0) out["window"] = describe_window(h);
-  if (!h.recurrent.empty()) out["recurrent"] = describe_recurrence(h);
+  if (shape.pooling != 0) out["pooling"] = shape.pooling;
+  if (shape.window != 0) out["window"] = describe_window(shape);
+  if (!shape.recurrent.empty()) out["recurrent"] = describe_recurrence(shape);
   if (const std::string ignored = model::ignored_of(m); !ignored.empty()) out["ignored"] = ignored;
   return out;
 }
 
 // The context that fits into this machine's memory beside the weights, with f16 keys and values.
-json describe_room(const model::hyperparameters& h, uint64_t weight_bytes) {
+json describe_room(const model::hyperparameters& shape, uint64_t weight_bytes) {
   const uint64_t free = free_host_memory();
   if (free == 0) return {};
   constexpr uint32_t block = 64;  // tokens; sessions allocate in such blocks
-  const uint64_t token_bytes = uint64_t{h.n_attending()} * h.n_kv_heads * h.head_dim * 2 * 2;
-  const uint64_t taken = weight_bytes + 2 * h.state_elements() * sizeof(float);
+  const uint64_t token_bytes =
+      uint64_t{shape.n_attending()} * shape.n_kv_heads * shape.head_dim * 2 * 2;
+  const uint64_t taken = weight_bytes + 2 * shape.state_elements() * sizeof(float);
   const uint64_t room = free - std::min(free, taken);
   return {{"memory_free_bytes", free},
           {"max_context", model::max_context(room, block * token_bytes, block)}};
@@ -250,16 +251,16 @@ void note_whole_file(const gguf::file& file, json& report) {
                          {"recognised", formats::q2_evidence_name(q2->by)}};
   const auto rotated = model::read_hadamard(file);
   if (!rotated) problems.push_back(rotated.error().message);
-  const auto h = rotated.value_or(std::nullopt);
-  if (!h) return;
+  const auto form = rotated.value_or(std::nullopt);
+  if (!form) return;
   json sign_widths = json::array();
-  for (const model::hadamard::width& w : h->widths) sign_widths.push_back(w.columns);
-  report["hadamard"] = {{"block", h->block},
-                        {"signs", h->widths.empty() ? "identity" : "explicit"},
+  for (const model::hadamard::width& w : form->widths) sign_widths.push_back(w.columns);
+  report["hadamard"] = {{"block", form->block},
+                        {"signs", form->widths.empty() ? "identity" : "explicit"},
                         {"sign_widths", std::move(sign_widths)},
-                        {"weights", h->weights.size()},
-                        {"tables", h->tables.size()},
-                        {"heads_are_grouped", h->heads_are_grouped}};
+                        {"weights", form->weights.size()},
+                        {"tables", form->tables.size()},
+                        {"heads_are_grouped", form->heads_are_grouped}};
 }
 
 void note_tokens(const tokenizer::tokenizer& tokens, json& description, json& report) {

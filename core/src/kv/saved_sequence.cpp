@@ -51,18 +51,18 @@ struct extent {
 };
 
 // nullopt: no file can be so large. Counts are bounded before they are multiplied.
-std::optional<extent> extent_of(const header& h) {
-  if (h.facts_bytes > longest_facts || h.n_blocks > most_blocks || h.tokens_per_block == 0 ||
-      h.tokens_per_block > most_tokens_per_block)
+std::optional<extent> extent_of(const header& fields) {
+  if (fields.facts_bytes > longest_facts || fields.n_blocks > most_blocks ||
+      fields.tokens_per_block == 0 || fields.tokens_per_block > most_tokens_per_block)
     return std::nullopt;
   extent e;
-  e.tokens = sizeof(header) + h.facts_bytes;
-  e.n_tokens = h.n_blocks * h.tokens_per_block;
+  e.tokens = sizeof(header) + fields.facts_bytes;
+  e.n_tokens = fields.n_blocks * fields.tokens_per_block;
   e.blocks = aligned(e.tokens + e.n_tokens * sizeof(int32_t));
   uint64_t all = 0;
-  if (__builtin_mul_overflow(h.n_blocks, h.block_bytes, &all) ||
+  if (__builtin_mul_overflow(fields.n_blocks, fields.block_bytes, &all) ||
       __builtin_add_overflow(all, e.blocks, &e.state) ||
-      __builtin_add_overflow(e.state, h.state_bytes, &e.checksum) ||
+      __builtin_add_overflow(e.state, fields.state_bytes, &e.checksum) ||
       e.checksum > UINT64_MAX - sizeof(uint64_t))
     return std::nullopt;
   return e;
@@ -95,24 +95,25 @@ result<std::vector<fact>> read_facts(std::string_view text) {
 }
 
 result<header> read_header(std::span<const std::byte> begin, uint64_t file_bytes) {
-  header h{};
-  if (!begin.empty()) std::memcpy(&h, begin.data(), std::min(begin.size(), sizeof h));
-  if (std::memcmp(h.magic, magic, sizeof magic) != 0)
+  header fields{};
+  if (!begin.empty()) std::memcpy(&fields, begin.data(), std::min(begin.size(), sizeof fields));
+  if (std::memcmp(fields.magic, magic, sizeof magic) != 0)
     return bad_data(
         "expected a saved sequence, found a file that does not begin like one: give one that "
         "bitnet_scheduler_save wrote");
-  if (begin.size() < sizeof h || begin.size() < std::min<uint64_t>(file_bytes, saved_outline_bytes))
+  if (begin.size() < sizeof fields ||
+      begin.size() < std::min<uint64_t>(file_bytes, saved_outline_bytes))
     return damaged(fmt::format("the file ends after {} bytes, within the begin of a saved sequence",
                                begin.size()));
-  if (h.version != version)
+  if (fields.version != version)
     return fail(BITNET_INCOMPATIBLE,
                 fmt::format("the saved sequence has version {}, and this library reads {}: compute "
                             "the prompt again and save it, or use the library that saved it",
-                            h.version, version));
-  if (h.file_bytes != file_bytes)
+                            fields.version, version));
+  if (fields.file_bytes != file_bytes)
     return damaged(fmt::format("the saved sequence says that it has {} bytes, and the file has {}",
-                               h.file_bytes, file_bytes));
-  return h;
+                               fields.file_bytes, file_bytes));
+  return fields;
 }
 
 bool ends_with_its_checksum(std::span<const std::byte> file) {
@@ -131,21 +132,21 @@ std::string shown(std::string_view value) {
 
 saved_frame frame_of(const saved_sequence& s) {
   const std::string facts = text_of(s.form.facts);
-  header h{};
-  std::memcpy(h.magic, magic, sizeof magic);
-  h.version = version;
-  h.tokens_per_block = s.form.tokens_per_block;
-  h.facts_bytes = facts.size();
-  h.n_blocks = s.tokens.size() / s.form.tokens_per_block;
-  h.block_bytes = s.form.block_bytes;
-  h.state_bytes = s.form.state_bytes;
-  const uint64_t tokens_at = sizeof h + facts.size();
+  header fields{};
+  std::memcpy(fields.magic, magic, sizeof magic);
+  fields.version = version;
+  fields.tokens_per_block = s.form.tokens_per_block;
+  fields.facts_bytes = facts.size();
+  fields.n_blocks = s.tokens.size() / s.form.tokens_per_block;
+  fields.block_bytes = s.form.block_bytes;
+  fields.state_bytes = s.form.state_bytes;
+  const uint64_t tokens_at = sizeof fields + facts.size();
   const std::span tokens = std::as_bytes(std::span(s.tokens));
   saved_frame out;
   out.begin.resize(aligned(tokens_at + tokens.size()));
-  h.file_bytes = out.begin.size() + s.blocks.size() + s.state.size() + out.end.size();
-  std::memcpy(out.begin.data(), &h, sizeof h);
-  std::memcpy(out.begin.data() + sizeof h, facts.data(), facts.size());
+  fields.file_bytes = out.begin.size() + s.blocks.size() + s.state.size() + out.end.size();
+  std::memcpy(out.begin.data(), &fields, sizeof fields);
+  std::memcpy(out.begin.data() + sizeof fields, facts.data(), facts.size());
   std::ranges::copy(tokens, out.begin.begin() + static_cast<std::ptrdiff_t>(tokens_at));
   XXH3_state_t hash;
   XXH3_64bits_reset(&hash);
@@ -158,19 +159,21 @@ saved_frame frame_of(const saved_sequence& s) {
 }
 
 result<saved_outline> read_saved_outline(std::span<const std::byte> begin, uint64_t file_bytes) {
-  const auto h = read_header(begin, file_bytes);
-  if (!h) return std::unexpected(h.error());
-  const auto e = extent_of(*h);
-  if (!e || e->checksum + sizeof(uint64_t) != file_bytes || h->n_blocks == 0 || h->block_bytes == 0)
+  const auto fields = read_header(begin, file_bytes);
+  if (!fields) return std::unexpected(fields.error());
+  const auto e = extent_of(*fields);
+  if (!e || e->checksum + sizeof(uint64_t) != file_bytes || fields->n_blocks == 0 ||
+      fields->block_bytes == 0)
     return damaged(
         fmt::format("the saved sequence says that it has {} blocks of {} bytes and a "
                     "state of {}, which do not make the {} bytes of the file",
-                    h->n_blocks, h->block_bytes, h->state_bytes, file_bytes));
-  const auto text = begin.subspan(sizeof(header), h->facts_bytes);
+                    fields->n_blocks, fields->block_bytes, fields->state_bytes, file_bytes));
+  const auto text = begin.subspan(sizeof(header), fields->facts_bytes);
   auto facts = read_facts({reinterpret_cast<const char*>(text.data()), text.size()});
   if (!facts) return std::unexpected(std::move(facts.error()));
-  return saved_outline{{h->tokens_per_block, h->block_bytes, h->state_bytes, std::move(*facts)},
-                       h->n_blocks};
+  return saved_outline{
+      {fields->tokens_per_block, fields->block_bytes, fields->state_bytes, std::move(*facts)},
+      fields->n_blocks};
 }
 
 result<saved_sequence> read_saved(std::span<const std::byte> file) {
@@ -178,8 +181,8 @@ result<saved_sequence> read_saved(std::span<const std::byte> file) {
   if (!outline) return std::unexpected(std::move(outline.error()));
   if (!ends_with_its_checksum(file))
     return damaged("the checksum of the saved sequence is not that of its bytes");
-  const auto h = read_header(file, file.size());
-  const extent e = *extent_of(*h);
+  const auto fields = read_header(file, file.size());
+  const extent e = *extent_of(*fields);
   const auto tokens = file.subspan(e.tokens, e.n_tokens * sizeof(int32_t));
   const auto gap = file.subspan(e.tokens + tokens.size(), e.blocks - e.tokens - tokens.size());
   if (!std::ranges::all_of(gap, [](std::byte b) { return b == std::byte{0}; }))

@@ -135,7 +135,7 @@ result<std::vector<hadamard::width>> read_widths(const gguf::container& metadata
 }
 
 // Checks that the rotation can be undone: whole blocks, and signs for rows of this length.
-result<void> check_tensor(const gguf::file& file, const hadamard& h, const std::string& name) {
+result<void> check_tensor(const gguf::file& file, const hadamard& form, const std::string& name) {
   const auto* found = file.find(name);
   if (found == nullptr) found = file.find(name + ".weight");
   if (found == nullptr)
@@ -144,14 +144,15 @@ result<void> check_tensor(const gguf::file& file, const hadamard& h, const std::
                             "has none of this name; a part may be missing",
                             quote(name)));
   const uint64_t columns = found->info.ne[0];
-  if (columns % h.block != 0)
+  if (columns % form.block != 0)
     return fail(BITNET_BAD_DATA,
                 fmt::format("tensor {} is rotated in blocks of {}, but has rows of {} elements; "
                             "expected a multiple",
-                            quote(name), h.block, columns));
+                            quote(name), form.block, columns));
   const bool has_signs =
-      h.widths.empty() ||
-      std::ranges::any_of(h.widths, [&](const hadamard::width& w) { return w.columns == columns; });
+      form.widths.empty() || std::ranges::any_of(form.widths, [&](const hadamard::width& w) {
+        return w.columns == columns;
+      });
   if (!has_signs)
     return fail(BITNET_BAD_DATA,
                 fmt::format("tensor {} is rotated and has rows of {} elements, for "
@@ -160,7 +161,7 @@ result<void> check_tensor(const gguf::file& file, const hadamard& h, const std::
   return {};
 }
 
-result<void> read_form(const gguf::container& metadata, hadamard& h) {
+result<void> read_form(const gguf::container& metadata, hadamard& form) {
   const auto version = number(metadata, "version");
   if (!version) return std::unexpected(version.error());
   if (*version != known_version)
@@ -171,7 +172,7 @@ result<void> read_form(const gguf::container& metadata, hadamard& h) {
     return fail(BITNET_BAD_DATA,
                 fmt::format("metadata key {} is {}; expected a power of two from 2 to {}",
                             quote(key_of("block_size")), *block, largest_block));
-  h.block = static_cast<uint32_t>(*block);
+  form.block = static_cast<uint32_t>(*block);
   if (auto ok = word(metadata, "transform", {"normalized-sylvester-walsh-hadamard"}); !ok)
     return std::unexpected(ok.error());
   if (auto ok = word(metadata, "axis", {"input-last-dimension"}); !ok)
@@ -181,7 +182,7 @@ result<void> read_form(const gguf::container& metadata, hadamard& h) {
   if (*mode == "identity") return {};
   auto widths = read_widths(metadata);
   if (!widths) return std::unexpected(widths.error());
-  h.widths = std::move(*widths);
+  form.widths = std::move(*widths);
   return {};
 }
 
@@ -192,21 +193,21 @@ result<std::optional<hadamard>> read_hadamard(const gguf::file& file) {
   if (std::ranges::none_of(metadata.entries(),
                            [](const gguf::entry& e) { return e.key.starts_with(prefix); }))
     return std::nullopt;
-  hadamard h;
-  if (auto ok = read_form(metadata, h); !ok) return std::unexpected(ok.error());
-  for (const auto& [key, to] :
-       {std::pair{"weight_names", &h.weights}, std::pair{"inverse_weight_names", &h.tables}}) {
-    if (to == &h.tables && metadata.find(key_of(key)) == nullptr) continue;
+  hadamard form;
+  if (auto ok = read_form(metadata, form); !ok) return std::unexpected(ok.error());
+  for (const auto& [key, to] : {std::pair{"weight_names", &form.weights},
+                                std::pair{"inverse_weight_names", &form.tables}}) {
+    if (to == &form.tables && metadata.find(key_of(key)) == nullptr) continue;
     auto all = names(metadata, key);
     if (!all) return std::unexpected(all.error());
     *to = std::move(*all);
     for (const std::string& name : *to)
-      if (auto ok = check_tensor(file, h, name); !ok) return std::unexpected(ok.error());
+      if (auto ok = check_tensor(file, form, name); !ok) return std::unexpected(ok.error());
   }
   const auto grouped = metadata.boolean(key_of("gdn_v_grouped"));
   if (!grouped) return std::unexpected(grouped.error());
-  h.heads_are_grouped = grouped->value_or(false);
-  return h;
+  form.heads_are_grouped = grouped->value_or(false);
+  return form;
 }
 
 }  // namespace bitnet::model

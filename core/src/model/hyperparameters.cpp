@@ -134,39 +134,40 @@ activation gate_of(gate_rule rule, std::string_view vocabulary) {
   return relu2 ? activation::relu2 : activation::silu;
 }
 
-result<void> check_heads(hyperparameters& h, keys& in) {
-  const auto n_heads = h.n_heads;
-  if (n_heads % h.n_kv_heads != 0)
+result<void> check_heads(hyperparameters& shape, keys& in) {
+  const auto n_heads = shape.n_heads;
+  if (n_heads % shape.n_kv_heads != 0)
     return bad_data(
         fmt::format("the model has {} heads and {} key/value heads; expected a multiple", n_heads,
-                    h.n_kv_heads));
-  if (!in.has("attention.key_length") && h.n_embedding % n_heads != 0)
+                    shape.n_kv_heads));
+  if (!in.has("attention.key_length") && shape.n_embedding % n_heads != 0)
     return bad_data(
         fmt::format("the embedding of {} does not divide into {} heads, and there is no {}",
-                    h.n_embedding, n_heads, in.name("attention.key_length")));
-  h.head_dim = in.optional_count("attention.key_length", counts, h.n_embedding / n_heads);
-  const uint32_t value_dim = in.optional_count("attention.value_length", counts, h.head_dim);
-  h.rope_dims = in.optional_count("rope.dimension_count", counts, h.head_dim);
+                    shape.n_embedding, n_heads, in.name("attention.key_length")));
+  shape.head_dim = in.optional_count("attention.key_length", counts, shape.n_embedding / n_heads);
+  const uint32_t value_dim = in.optional_count("attention.value_length", counts, shape.head_dim);
+  shape.rope_dims = in.optional_count("rope.dimension_count", counts, shape.head_dim);
   if (auto ok = in.outcome(); !ok) return ok;
-  if (value_dim != h.head_dim)
+  if (value_dim != shape.head_dim)
     return fail(
         BITNET_UNSUPPORTED,
         fmt::format("keys of {} and values of {} elements per head; this program needs them equal",
-                    h.head_dim, value_dim));
-  if (h.head_dim % 2 != 0)
-    return bad_data(fmt::format("the head size {} is odd; RoPE needs pairs", h.head_dim));
-  if (h.rope_dims % 2 != 0 || h.rope_dims > h.head_dim)
+                    shape.head_dim, value_dim));
+  if (shape.head_dim % 2 != 0)
+    return bad_data(fmt::format("the head size {} is odd; RoPE needs pairs", shape.head_dim));
+  if (shape.rope_dims % 2 != 0 || shape.rope_dims > shape.head_dim)
     return bad_data(
         fmt::format("metadata key {} is {}; expected an even number up to the head size {}",
-                    quote(in.name("rope.dimension_count")), h.rope_dims, h.head_dim));
-  if (h.rope_dims < h.head_dim && h.rope_scaling.magnitude != 1)
+                    quote(in.name("rope.dimension_count")), shape.rope_dims, shape.head_dim));
+  if (shape.rope_dims < shape.head_dim && shape.rope_scaling.magnitude != 1)
     return fail(BITNET_UNSUPPORTED,
                 fmt::format("RoPE scaling makes rotated elements larger, and {} of a head's {} are "
                             "rotated; this program needs all of them to be",
-                            h.rope_dims, h.head_dim));
-  if (h.attention_divisor == 0) h.attention_divisor = std::sqrt(static_cast<float>(h.head_dim));
-  if (uint64_t{n_heads} * h.head_dim > exact_in_sum)
-    return bad_data(fmt::format("{} heads of {}: {}", n_heads, h.head_dim, widths.because));
+                            shape.rope_dims, shape.head_dim));
+  if (shape.attention_divisor == 0)
+    shape.attention_divisor = std::sqrt(static_cast<float>(shape.head_dim));
+  if (uint64_t{n_heads} * shape.head_dim > exact_in_sum)
+    return bad_data(fmt::format("{} heads of {}: {}", n_heads, shape.head_dim, widths.because));
   return {};
 }
 
@@ -186,44 +187,45 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
   if (row == nullptr)
     return fail(BITNET_UNSUPPORTED, fmt::format("architecture {}; this program runs {}",
                                                 quote(spelled), architecture_names()));
-  hyperparameters h;
-  h.arch = row;
-  h.architecture = spelled;
-  h.name = name->value_or("");
-  h.input_norms = row->input_norms && input_norms;
+  hyperparameters shape;
+  shape.arch = row;
+  shape.architecture = spelled;
+  shape.name = name->value_or("");
+  shape.input_norms = row->input_norms && input_norms;
   keys in(metadata, spelled);
-  h.n_context = in.count("context_length", contexts);
-  h.n_embedding = in.count("embedding_length", widths);
-  h.n_layers = in.count("block_count", counts);
-  h.n_feed_forward = in.count("feed_forward_length", widths);
-  h.n_heads = in.count("attention.head_count", counts);
-  h.n_kv_heads = in.optional_count("attention.head_count_kv", counts, h.n_heads);
-  h.n_vocab = in.optional_count("vocab_size", {1, INT32_MAX, "token ids have 32 bits"},
-                                static_cast<uint32_t>(std::min<uint64_t>(n_tokens, INT32_MAX)));
-  h.rope_base = in.optional_positive("rope.freq_base").value_or(h.rope_base);
-  h.rope_scaling = read_scaling(h.n_context, in);
+  shape.n_context = in.count("context_length", contexts);
+  shape.n_embedding = in.count("embedding_length", widths);
+  shape.n_layers = in.count("block_count", counts);
+  shape.n_feed_forward = in.count("feed_forward_length", widths);
+  shape.n_heads = in.count("attention.head_count", counts);
+  shape.n_kv_heads = in.optional_count("attention.head_count_kv", counts, shape.n_heads);
+  shape.n_vocab = in.optional_count("vocab_size", {1, INT32_MAX, "token ids have 32 bits"},
+                                    static_cast<uint32_t>(std::min<uint64_t>(n_tokens, INT32_MAX)));
+  shape.rope_base = in.optional_positive("rope.freq_base").value_or(shape.rope_base);
+  shape.rope_scaling = read_scaling(shape.n_context, in);
   // YaRN scales each wave by its own divisor, the other kinds all waves alike.
-  if (h.rope_scaling.kind != stretch::yarn && h.rope_scaling.kind != stretch::dynamic)
-    h.rope_scale = 1 / h.rope_scaling.factor;
-  h.rms_epsilon = in.positive("attention.layer_norm_rms_epsilon");
-  h.pooling = in.optional_count("pooling_type", {0, INT32_MAX, "it is the number of a kind"}, 0);
+  if (shape.rope_scaling.kind != stretch::yarn && shape.rope_scaling.kind != stretch::dynamic)
+    shape.rope_scale = 1 / shape.rope_scaling.factor;
+  shape.rms_epsilon = in.positive("attention.layer_norm_rms_epsilon");
+  shape.pooling =
+      in.optional_count("pooling_type", {0, INT32_MAX, "it is the number of a kind"}, 0);
   if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());
-  row->read(h, in);
+  row->read(shape, in);
   if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());
-  if (h.n_vocab != n_tokens)
+  if (shape.n_vocab != n_tokens)
     return bad_data(fmt::format("metadata key {} is {}, but the tokenizer has {} tokens",
-                                quote(in.name("vocab_size")), h.n_vocab, n_tokens));
-  if (auto ok = check_heads(h, in); !ok) return std::unexpected(ok.error());
+                                quote(in.name("vocab_size")), shape.n_vocab, n_tokens));
+  if (auto ok = check_heads(shape, in); !ok) return std::unexpected(ok.error());
   if (auto ok = check_foreign(metadata, in); !ok) return std::unexpected(ok.error());
-  h.trained_on_i8 = row->trained_on_i8 || h.input_norms;
-  h.rope_neox = row->rope_neox;
+  shape.trained_on_i8 = row->trained_on_i8 || shape.input_norms;
+  shape.rope_neox = row->rope_neox;
   if (row->gate == gate_rule::gelu && options.gate)
     return fail(BITNET_INVALID_ARGUMENT,
                 fmt::format("architecture {} is computed with GELU and nothing else; leave the "
                             "activation to the file",
                             quote(spelled)));
-  h.gate = options.gate.value_or(gate_of(row->gate, vocabulary->value_or("")));
-  return h;
+  shape.gate = options.gate.value_or(gate_of(row->gate, vocabulary->value_or("")));
+  return shape;
 }
 
 }  // namespace bitnet::model

@@ -97,11 +97,12 @@ uint32_t model::output() const {
 }
 rotation model::rotation_of(uint32_t n_context) const {
   const loaded& m = contents_->data;
-  const hyperparameters& h = m.shape;
-  rotation out{h.rope_base, h.rope_scale, m.rope_divisors, h.rope_scaling.magnitude};
-  if (h.rope_scaling.kind == stretch::dynamic)
-    out.base = dynamic_base(h.rope_scaling, h.rope_base, h.rope_dims, n_context);
-  if (h.rope_scaling.kind == stretch::longrope && n_context > h.rope_scaling.original_context)
+  const hyperparameters& shape = m.shape;
+  rotation out{shape.rope_base, shape.rope_scale, m.rope_divisors, shape.rope_scaling.magnitude};
+  if (shape.rope_scaling.kind == stretch::dynamic)
+    out.base = dynamic_base(shape.rope_scaling, shape.rope_base, shape.rope_dims, n_context);
+  if (shape.rope_scaling.kind == stretch::longrope &&
+      n_context > shape.rope_scaling.original_context)
     out.divisors = m.rope_divisors_long;
   return out;
 }

@@ -72,25 +72,25 @@ bool has_input_norms(const gguf::file& file) {
 }
 
 result<void> read_layers(loaded& to, weight_builder& tensors) {
-  const hyperparameters& h = to.shape;
+  const hyperparameters& shape = to.shape;
   uint64_t fewest = to.file.tensors().size() + 1;  // least number of any layer
-  for (uint32_t n = 0; n < h.n_layers; ++n)
-    fewest = std::min<uint64_t>(fewest, h.arch->weights(h, n).size());
-  if (h.n_layers > to.file.tensors().size() / fewest)
+  for (uint32_t n = 0; n < shape.n_layers; ++n)
+    fewest = std::min<uint64_t>(fewest, shape.arch->weights(shape, n).size());
+  if (shape.n_layers > to.file.tensors().size() / fewest)
     return bad_data(
         fmt::format("the metadata asks for {} layers of {} tensors, the file has {} tensors in all",
-                    h.n_layers, fewest, to.file.tensors().size()));
-  for (uint32_t n = 0; n < h.n_layers; ++n) {
+                    shape.n_layers, fewest, to.file.tensors().size()));
+  for (uint32_t n = 0; n < shape.n_layers; ++n) {
     layer l{};
     const std::string block = fmt::format("blk.{}.", n);
-    for (const layer_weight& p : h.arch->weights(h, n)) {
+    for (const layer_weight& p : shape.arch->weights(shape, n)) {
       const auto index = read_layer_weight(to, tensors, block, p);
       if (!index) return std::unexpected(index.error());
       l.*p.index = *index;
     }
     to.layers.push_back(l);
   }
-  if (h.n_skipped != 0) tensors.skip_blocks(h.n_layers, h.n_layers + h.n_skipped);
+  if (shape.n_skipped != 0) tensors.skip_blocks(shape.n_layers, shape.n_layers + shape.n_skipped);
   return {};
 }
 
@@ -180,26 +180,27 @@ result<void> read_divisors(loaded& to, weight_builder& tensors) {
 }
 
 // Adds the signs of each width as weights that no file has.
-result<std::vector<transform>> read_signs(const hadamard& h, weight_builder& tensors) {
+result<std::vector<transform>> read_signs(const hadamard& form, weight_builder& tensors) {
   std::vector<transform> out;  // one per h.widths
-  for (const hadamard::width& w : h.widths) {
+  for (const hadamard::width& w : form.widths) {
     const auto made = tensors.add_made(fmt::format("prism.hadamard.signs.{}", w.columns),
                                        {w.signs.begin(), w.signs.end()});
     if (!made) return std::unexpected(made.error());
-    out.push_back({h.block, *made});
+    out.push_back({form.block, *made});
   }
   return out;
 }
 
 // Sets the rotation of linear layers and of the embedding.
-result<void> read_rotation(loaded& to, const hadamard& h, weight_builder& tensors) {
-  const auto of_widths = read_signs(h, tensors);
+result<void> read_rotation(loaded& to, const hadamard& form, weight_builder& tensors) {
+  const auto of_widths = read_signs(form, tensors);
   if (!of_widths) return std::unexpected(of_widths.error());
   const auto undone_by = [&](const weight& w) {
     const auto columns = static_cast<uint64_t>(w.ne[0]);
-    const auto width = std::ranges::find(h.widths, columns, &hadamard::width::columns);
-    return width == h.widths.end() ? transform{h.block, no_weight}
-                                   : (*of_widths)[static_cast<size_t>(width - h.widths.begin())];
+    const auto width = std::ranges::find(form.widths, columns, &hadamard::width::columns);
+    return width == form.widths.end()
+               ? transform{form.block, no_weight}
+               : (*of_widths)[static_cast<size_t>(width - form.widths.begin())];
   };
   std::unordered_map<std::string_view, uint32_t> by_name;  // the file may list millions
   for (uint32_t i = 0; i < to.weights.size(); ++i) by_name.emplace(to.weights[i].name, i);
@@ -219,15 +220,15 @@ result<void> read_rotation(loaded& to, const hadamard& h, weight_builder& tensor
     for (const layer_weight& p : to.shape.arch->weights(to.shape, n))
       if (p.kind == weight_kind::matrix) linear.push_back(to.layers[n].*p.index);
   std::ranges::sort(linear);
-  to.shape.recurrence.regrouped = h.heads_are_grouped;
-  for (const std::string& name : h.weights) {
+  to.shape.recurrence.regrouped = form.heads_are_grouped;
+  for (const std::string& name : form.weights) {
     const uint32_t index = index_of(name);
     if (!std::ranges::binary_search(linear, index)) return rejected(name, "a matrix");
     if (to.weights[index].input_norm != no_weight)
       return rejected(name, "a matrix, and has a norm of its input");
     to.weights[index].of_input = undone_by(to.weights[index]);
   }
-  for (const std::string& name : h.tables) {
+  for (const std::string& name : form.tables) {
     if (index_of(name) != to.token_embedding) return rejected(name, "an embedding");
     to.embedding_transform = undone_by(to.weights[to.token_embedding]);
     // A looked-up row is rotated by H, and a tied head multiplies by the same rows.

@@ -69,11 +69,11 @@ class facts_text {
     if (std::getline(in, line)) add(file.string(), line);
   }
   [[nodiscard]] std::string digest() const {
-    const XXH128_hash_t h = XXH3_128bits(text_.data(), text_.size());
+    const XXH128_hash_t hash = XXH3_128bits(text_.data(), text_.size());
     std::array<char, 33> out{};
     std::snprintf(out.data(), out.size(), "%016llx%016llx",
-                  static_cast<unsigned long long>(h.high64),
-                  static_cast<unsigned long long>(h.low64));
+                  static_cast<unsigned long long>(hash.high64),
+                  static_cast<unsigned long long>(hash.low64));
     return out.data();
   }
 

@@ -35,14 +35,14 @@ std::unexpected<plugin::defect> damaged(const std::string& what) {
 }  // namespace
 
 frame_header encode_header(frame_kind kind, std::string_view payload) {
-  header h{};
-  std::memcpy(h.magic, frame_magic.data(), sizeof h.magic);
-  h.kind = static_cast<uint32_t>(kind);
-  h.payload_bytes = payload.size();
-  h.checksum = XXH3_64bits(payload.data(), payload.size());
+  header fields{};
+  std::memcpy(fields.magic, frame_magic.data(), sizeof fields.magic);
+  fields.kind = static_cast<uint32_t>(kind);
+  fields.payload_bytes = payload.size();
+  fields.checksum = XXH3_64bits(payload.data(), payload.size());
   frame_header out{};
-  static_assert(sizeof h == sizeof out);
-  std::memcpy(out.data(), &h, sizeof h);
+  static_assert(sizeof fields == sizeof out);
+  std::memcpy(out.data(), &fields, sizeof fields);
   return out;
 }
 
@@ -61,23 +61,23 @@ void frame_reader::feed(std::span<const std::byte> bytes) {
 plugin::checked<std::optional<frame>> frame_reader::next() {
   const std::string_view rest = std::string_view(bytes_).substr(begin_);
   if (rest.size() < sizeof(header)) return std::nullopt;
-  header h{};
-  std::memcpy(&h, rest.data(), sizeof h);
-  if (std::string_view(h.magic, sizeof h.magic) != frame_magic)
+  header fields{};
+  std::memcpy(&fields, rest.data(), sizeof fields);
+  if (std::string_view(fields.magic, sizeof fields.magic) != frame_magic)
     return damaged(
-        fmt::format("it begins with '{}'", plugin::printable(rest.substr(0, sizeof h.magic))));
-  if (h.kind < static_cast<uint32_t>(frame_kind::task) ||
-      h.kind > static_cast<uint32_t>(frame_kind::crash))
-    return damaged(fmt::format("its kind is {}", h.kind));
-  if (h.payload_bytes > max_payload_bytes)
-    return damaged(
-        fmt::format("it has {} bytes; at most {} are read", h.payload_bytes, max_payload_bytes));
-  if (rest.size() - sizeof h < h.payload_bytes) return std::nullopt;
-  const std::string_view payload = rest.substr(sizeof h, h.payload_bytes);
-  if (XXH3_64bits(payload.data(), payload.size()) != h.checksum)
+        fmt::format("it begins with '{}'", plugin::printable(rest.substr(0, sizeof fields.magic))));
+  if (fields.kind < static_cast<uint32_t>(frame_kind::task) ||
+      fields.kind > static_cast<uint32_t>(frame_kind::crash))
+    return damaged(fmt::format("its kind is {}", fields.kind));
+  if (fields.payload_bytes > max_payload_bytes)
+    return damaged(fmt::format("it has {} bytes; at most {} are read", fields.payload_bytes,
+                               max_payload_bytes));
+  if (rest.size() - sizeof fields < fields.payload_bytes) return std::nullopt;
+  const std::string_view payload = rest.substr(sizeof fields, fields.payload_bytes);
+  if (XXH3_64bits(payload.data(), payload.size()) != fields.checksum)
     return damaged("its checksum is wrong");
-  begin_ += sizeof h + payload.size();
-  return frame{static_cast<frame_kind>(h.kind), std::string(payload)};
+  begin_ += sizeof fields + payload.size();
+  return frame{static_cast<frame_kind>(fields.kind), std::string(payload)};
 }
 
 }  // namespace bitnet::probe

@@ -34,8 +34,8 @@ result<select::choice> load(select::registry::renewal& fresh, const select::choi
 
 class procedure {
  public:
-  procedure(const reload_scope& h, const std::string& backend, const options& how)
-      : scope_(h), backend_(backend), how_(how) {}
+  procedure(const reload_scope& scope, const std::string& backend, const options& how)
+      : scope_(scope), backend_(backend), how_(how) {}
 
   result<outcome> run() {
     auto fresh = inspect();
@@ -183,10 +183,10 @@ class procedure {
 
 }  // namespace
 
-result<outcome> run(const reload_scope& h, const std::string& backend, const options& how) {
-  auto done = procedure(h, backend, how).run();
+result<outcome> run(const reload_scope& scope, const std::string& backend, const options& how) {
+  auto done = procedure(scope, backend, how).run();
   if (!done) {
-    h.copies.reject(backend, "", done.error().message);
+    scope.copies.reject(backend, "", done.error().message);
     return pass_on(std::move(done),
                    fmt::format("reload of {} was rejected, nothing changed", backend));
   }

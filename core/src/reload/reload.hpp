@@ -64,6 +64,6 @@ struct reload_scope {
 
 // BITNET_REJECTED or BITNET_UNAVAILABLE if the new file is rejected, with its code and reason; or
 // the backend's status if it failed to take the weights.
-result<outcome> run(const reload_scope& h, const std::string& backend, const options& how);
+result<outcome> run(const reload_scope& scope, const std::string& backend, const options& how);
 
 }  // namespace bitnet::reload

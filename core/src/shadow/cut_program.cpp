@@ -237,10 +237,10 @@ result<void> cut_runner::read_kv(const cut_program& at, built& from, std::size_t
   for (const uint32_t layer : at.kv_layers) {
     contents& one = to.emplace_back(contents{config.dtype_k, {}});
     for (std::size_t t = 0; t < n_tokens; ++t)
-      for (uint64_t h = 0; h < heads; ++h) {
+      for (uint64_t head = 0; head < heads; ++head) {
         const std::byte* const begin =
             all.data() + t / kv::block_tokens * block_bytes +
-            ((layer * heads + h) * kv::block_tokens + t % kv::block_tokens) * token_bytes;
+            ((layer * heads + head) * kv::block_tokens + t % kv::block_tokens) * token_bytes;
         one.bytes.insert(one.bytes.end(), begin, begin + token_bytes);
       }
   }

@@ -24,7 +24,7 @@ enum class gate_rule : uint8_t {
   of_vocabulary  // relu2 with a gpt2 vocabulary, else silu
 };
 
-inline void no_keys(hyperparameters& /*h*/, keys& /*in*/) {}
+inline void no_keys(hyperparameters& /*shape*/, keys& /*in*/) {}
 
 struct architecture {
   std::string_view name;    // as in messages; comparison ignores case and punctuation
@@ -36,9 +36,9 @@ struct architecture {
   bool input_norms = false;
   // Reads the architecture's own keys, and sets what differs from a llama's shape. It runs after
   // the common keys, but before those of heads.
-  void (*read)(hyperparameters& h, keys& in) = no_keys;
+  void (*read)(hyperparameters& shape, keys& in) = no_keys;
   // Lists the weights of layer n, in the order in which the model keeps them.
-  std::vector<layer_weight> (*weights)(const hyperparameters& h, uint32_t n) = llama_weights;
+  std::vector<layer_weight> (*weights)(const hyperparameters& shape, uint32_t n) = llama_weights;
   // Adds layer n to the graph; returns its output.
   uint32_t (*layer)(graph_builder& to, uint32_t n, uint32_t x) = llama_layer;
   // Adds the ops from the last layer's output to the logits.

@@ -13,15 +13,16 @@ namespace {
 
 namespace hf = huggingface;
 
-void read_bitnet(hyperparameters& h, keys& /*in*/) {
-  h.sub_norms = true;
+void read_bitnet(hyperparameters& shape, keys& /*in*/) {
+  shape.sub_norms = true;
 }
 
-std::vector<layer_weight> bitnet_weights(const hyperparameters& h, uint32_t n) {
-  std::vector<layer_weight> weights = llama_weights(h, n);
-  append(weights, {{&layer::attn_sub_norm, "attn_sub_norm", weight_kind::norm,
-                    uint64_t{h.n_heads} * h.head_dim},
-                   {&layer::ffn_sub_norm, "ffn_sub_norm", weight_kind::norm, h.n_feed_forward}});
+std::vector<layer_weight> bitnet_weights(const hyperparameters& shape, uint32_t n) {
+  std::vector<layer_weight> weights = llama_weights(shape, n);
+  append(weights,
+         {{&layer::attn_sub_norm, "attn_sub_norm", weight_kind::norm,
+           uint64_t{shape.n_heads} * shape.head_dim},
+          {&layer::ffn_sub_norm, "ffn_sub_norm", weight_kind::norm, shape.n_feed_forward}});
   return weights;
 }
 

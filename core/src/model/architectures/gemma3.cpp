@@ -29,32 +29,33 @@ std::vector<bool> read_windowed(uint32_t n_layers, keys& in) {
   return out;
 }
 
-void read_gemma(hyperparameters& h, keys& in) {
+void read_gemma(hyperparameters& shape, keys& in) {
   in.computes("attention.sliding_window");
   in.computes("attention.scale");
-  h.head_norms = true;
-  h.post_norms = true;
-  h.embedding_scale = std::sqrt(static_cast<float>(h.n_embedding));
+  shape.head_norms = true;
+  shape.post_norms = true;
+  shape.embedding_scale = std::sqrt(static_cast<float>(shape.n_embedding));
   // bitnet.cpp's converter writes no key for models with norms of inputs; they have no window.
-  if (!h.input_norms || in.has("attention.sliding_window")) {
-    h.window = in.count("attention.sliding_window", contexts);
-    h.windowed = read_windowed(h.n_layers, in);
+  if (!shape.input_norms || in.has("attention.sliding_window")) {
+    shape.window = in.count("attention.sliding_window", contexts);
+    shape.windowed = read_windowed(shape.n_layers, in);
   }
-  h.local_rope_base = in.optional_positive("rope.freq_base_swa").value_or(h.local_rope_base);
+  shape.local_rope_base =
+      in.optional_positive("rope.freq_base_swa").value_or(shape.local_rope_base);
   constexpr uint32_t layers_of_27b = 62;
-  const uint32_t width = h.n_embedding / h.n_heads;
+  const uint32_t width = shape.n_embedding / shape.n_heads;
   if (in.has("attention.scale") && !in.is_zero("attention.scale"))
-    h.attention_divisor = 1 / in.optional_positive("attention.scale").value_or(1);
-  else if (h.n_layers == layers_of_27b)  // the 27B model, which no key identifies
-    h.attention_divisor = std::sqrt(static_cast<float>(width));
+    shape.attention_divisor = 1 / in.optional_positive("attention.scale").value_or(1);
+  else if (shape.n_layers == layers_of_27b)  // the 27B model, which no key identifies
+    shape.attention_divisor = std::sqrt(static_cast<float>(width));
 }
 
-std::vector<layer_weight> gemma_weights(const hyperparameters& h, uint32_t n) {
-  std::vector<layer_weight> weights = llama_weights(h, n);
-  append(weights, head_norm_weights(h));
-  append(weights,
-         {{&layer::post_attention_norm, "post_attention_norm", weight_kind::norm, h.n_embedding},
-          {&layer::post_ffw_norm, "post_ffw_norm", weight_kind::norm, h.n_embedding}});
+std::vector<layer_weight> gemma_weights(const hyperparameters& shape, uint32_t n) {
+  std::vector<layer_weight> weights = llama_weights(shape, n);
+  append(weights, head_norm_weights(shape));
+  append(weights, {{&layer::post_attention_norm, "post_attention_norm", weight_kind::norm,
+                    shape.n_embedding},
+                   {&layer::post_ffw_norm, "post_ffw_norm", weight_kind::norm, shape.n_embedding}});
   return weights;
 }
 

@@ -166,17 +166,17 @@ void graph_builder::keep(uint32_t k, uint32_t v) {
 }
 
 uint32_t graph_builder::attend(uint32_t q, uint32_t n) {
-  const hyperparameters& h = m_.shape;
-  const uint32_t a = activation(int64_t{h.n_heads} * h.head_dim);
+  const hyperparameters& shape = m_.shape;
+  const uint32_t a = activation(int64_t{shape.n_heads} * shape.head_dim);
   bitnet_op& o = emit(BITNET_OP_ATTN_PAGED, {q}, {a});
   o.ints[0] = n_attending_++;
-  o.ints[1] = static_cast<int32_t>(h.n_heads);
-  o.ints[2] = static_cast<int32_t>(h.n_kv_heads);
-  o.ints[3] = static_cast<int32_t>(h.head_dim);
-  if (windowed(n)) o.ints[4] = static_cast<int32_t>(h.window);
+  o.ints[1] = static_cast<int32_t>(shape.n_heads);
+  o.ints[2] = static_cast<int32_t>(shape.n_kv_heads);
+  o.ints[3] = static_cast<int32_t>(shape.head_dim);
+  if (windowed(n)) o.ints[4] = static_cast<int32_t>(shape.window);
   // Scales the logits by its square, so that stored keys stay unscaled.
   const float magnitude = rotation_of(n).magnitude;
-  o.floats[0] = magnitude * magnitude / h.attention_divisor;
+  o.floats[0] = magnitude * magnitude / shape.attention_divisor;
   return a;
 }
 

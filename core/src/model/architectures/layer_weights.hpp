@@ -26,12 +26,12 @@ struct layer_weight {
 };
 
 // Weights that several architectures share.
-std::vector<layer_weight> attention_weights(const hyperparameters& h);  // queries to output
-std::vector<layer_weight> gated_weights(const hyperparameters& h);      // the gated product
-std::vector<layer_weight> head_norm_weights(const hyperparameters& h);  // of queries and keys
+std::vector<layer_weight> attention_weights(const hyperparameters& shape);  // queries to output
+std::vector<layer_weight> gated_weights(const hyperparameters& shape);      // the gated product
+std::vector<layer_weight> head_norm_weights(const hyperparameters& shape);  // of queries and keys
 
 // The weights of a llama's layer: norm, attention, norm, gated product.
-std::vector<layer_weight> llama_weights(const hyperparameters& h, uint32_t n);
+std::vector<layer_weight> llama_weights(const hyperparameters& shape, uint32_t n);
 
 void append(std::vector<layer_weight>& to, const std::vector<layer_weight>& more);
 

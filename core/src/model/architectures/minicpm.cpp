@@ -20,12 +20,12 @@ using nlohmann::json;
 // Indices in hyperparameters::own.
 constexpr std::size_t of_residuals = 0, of_lm_head = 1;
 
-void read_minicpm(hyperparameters& h, keys& in) {
+void read_minicpm(hyperparameters& shape, keys& in) {
   for (const char* key : {"embedding_scale", "residual_scale", "logit_scale"}) in.computes(key);
-  h.embedding_scale = in.positive("embedding_scale");
-  h.own[of_residuals] = in.positive("residual_scale");
-  h.own[of_lm_head] = 1 / in.positive("logit_scale");  // divides the logits
-  if (in.outcome() && !std::isfinite(h.own[of_lm_head]))
+  shape.embedding_scale = in.positive("embedding_scale");
+  shape.own[of_residuals] = in.positive("residual_scale");
+  shape.own[of_lm_head] = 1 / in.positive("logit_scale");  // divides the logits
+  if (in.outcome() && !std::isfinite(shape.own[of_lm_head]))
     in.stop(fmt::format("metadata key {} is so small that its inverse overflows",
                         quote(in.name("logit_scale"))));
 }
@@ -40,8 +40,8 @@ uint32_t minicpm_layer(graph_builder& to, uint32_t n, uint32_t x) {
 }
 
 uint32_t minicpm_lm_head(graph_builder& to, uint32_t x) {
-  const uint32_t h = to.norm(to.asked_rows(x), to.about().output_norm);
-  return to.linear_of(to.scaled(h, to.shape().own[of_lm_head]), to.about().output);
+  const uint32_t normed = to.norm(to.asked_rows(x), to.about().output_norm);
+  return to.linear_of(to.scaled(normed, to.shape().own[of_lm_head]), to.about().output);
 }
 
 result<hf::config> minicpm_checkpoint(const json& c, const std::string& /*tokenizer*/) {

@@ -7,13 +7,13 @@ namespace {
 
 namespace hf = huggingface;
 
-void read_qwen3(hyperparameters& h, keys& /*in*/) {
-  h.head_norms = true;
+void read_qwen3(hyperparameters& shape, keys& /*in*/) {
+  shape.head_norms = true;
 }
 
-std::vector<layer_weight> qwen3_weights(const hyperparameters& h, uint32_t n) {
-  std::vector<layer_weight> weights = llama_weights(h, n);
-  append(weights, head_norm_weights(h));
+std::vector<layer_weight> qwen3_weights(const hyperparameters& shape, uint32_t n) {
+  std::vector<layer_weight> weights = llama_weights(shape, n);
+  append(weights, head_norm_weights(shape));
   return weights;
 }
 

@@ -22,19 +22,19 @@ namespace hf = huggingface;
 using gguf::quote;
 using nlohmann::json;
 
-void read_qwen35(hyperparameters& h, keys& in) {
-  h.head_norms = true;
-  h.n_skipped = in.optional_count("nextn_predict_layers", {0, 65535, counts.because}, 0);
-  if (h.n_skipped >= h.n_layers) {
+void read_qwen35(hyperparameters& shape, keys& in) {
+  shape.head_norms = true;
+  shape.n_skipped = in.optional_count("nextn_predict_layers", {0, 65535, counts.because}, 0);
+  if (shape.n_skipped >= shape.n_layers) {
     in.stop(fmt::format("metadata key {} is {}; expected fewer than the {} blocks",
-                        quote(in.name("nextn_predict_layers")), h.n_skipped, h.n_layers));
+                        quote(in.name("nextn_predict_layers")), shape.n_skipped, shape.n_layers));
     return;
   }
-  h.n_layers -= h.n_skipped;
+  shape.n_layers -= shape.n_skipped;
   const uint32_t period = in.optional_count("full_attention_interval", counts, 4);
-  for (uint32_t n = 0; n < h.n_layers; ++n)
-    h.recurrent.push_back((n + 1) % std::max(period, 1U) != 0);
-  recurrence& r = h.recurrence;
+  for (uint32_t n = 0; n < shape.n_layers; ++n)
+    shape.recurrent.push_back((n + 1) % std::max(period, 1U) != 0);
+  recurrence& r = shape.recurrence;
   r.taps = in.count("ssm.conv_kernel", {2, 32, "no model comes near"});
   r.key_heads = in.count("ssm.group_count", counts);
   r.value_heads = in.count("ssm.time_step_rank", counts);
@@ -50,45 +50,46 @@ void read_qwen35(hyperparameters& h, keys& in) {
   }
   r.value_dim = inner / r.value_heads;
   if (r.channels() > static_cast<uint64_t>(exact_in_sum) ||
-      uint64_t{r.key_dim} * inner > INT32_MAX || h.state_elements() > INT32_MAX)
+      uint64_t{r.key_dim} * inner > INT32_MAX || shape.state_elements() > INT32_MAX)
     in.stop(
         fmt::format("{} recurrent layers of {} heads of {} x {} make a state of more than 2^31 "
                     "elements; expected less",
-                    h.n_recurrent(), r.value_heads, r.key_dim, r.value_dim));
-  if (h.n_attending() == 0)
+                    shape.n_recurrent(), r.value_heads, r.key_dim, r.value_dim));
+  if (shape.n_attending() == 0)
     in.stop(fmt::format("metadata key {} leaves no layer with attention among {}",
-                        quote(in.name("full_attention_interval")), h.n_layers),
+                        quote(in.name("full_attention_interval")), shape.n_layers),
             BITNET_UNSUPPORTED);
 }
 
-std::vector<layer_weight> attending_weights(const hyperparameters& h) {
-  std::vector<layer_weight> weights = attention_weights(h);
+std::vector<layer_weight> attending_weights(const hyperparameters& shape) {
+  std::vector<layer_weight> weights = attention_weights(shape);
   weights.front().m *= 2;  // a gate beside each head
   return weights;
 }
 
-std::vector<layer_weight> recurrent_weights(const hyperparameters& h) {
+std::vector<layer_weight> recurrent_weights(const hyperparameters& shape) {
   constexpr weight_kind matrix = weight_kind::matrix;
-  const recurrence& r = h.recurrence;
-  return {{&layer::attn_qkv, "attn_qkv", matrix, h.n_embedding, r.channels()},
-          {&layer::attn_gate, "attn_gate", matrix, h.n_embedding, r.values()},
-          {&layer::ssm_alpha, "ssm_alpha", matrix, h.n_embedding, r.value_heads},
-          {&layer::ssm_beta, "ssm_beta", matrix, h.n_embedding, r.value_heads},
+  const recurrence& r = shape.recurrence;
+  return {{&layer::attn_qkv, "attn_qkv", matrix, shape.n_embedding, r.channels()},
+          {&layer::attn_gate, "attn_gate", matrix, shape.n_embedding, r.values()},
+          {&layer::ssm_alpha, "ssm_alpha", matrix, shape.n_embedding, r.value_heads},
+          {&layer::ssm_beta, "ssm_beta", matrix, shape.n_embedding, r.value_heads},
           {&layer::ssm_conv, "ssm_conv1d", weight_kind::convolution, r.taps, r.channels()},
           {&layer::ssm_norm, "ssm_norm", weight_kind::norm, r.value_dim},
-          {&layer::ssm_out, "ssm_out", matrix, r.values(), h.n_embedding},
+          {&layer::ssm_out, "ssm_out", matrix, r.values(), shape.n_embedding},
           {&layer::ssm_gates, "ssm_gates", weight_kind::decays, r.value_heads}};
 }
 
-std::vector<layer_weight> qwen35_weights(const hyperparameters& h, uint32_t n) {
-  const bool attends = !h.is_recurrent(n);
+std::vector<layer_weight> qwen35_weights(const hyperparameters& shape, uint32_t n) {
+  const bool attends = !shape.is_recurrent(n);
   std::vector<layer_weight> weights = {
-      {&layer::attn_norm, "attn_norm", weight_kind::norm, h.n_embedding}};
-  if (attends) append(weights, attending_weights(h));
+      {&layer::attn_norm, "attn_norm", weight_kind::norm, shape.n_embedding}};
+  if (attends) append(weights, attending_weights(shape));
   // Other models call it ffn_norm.
-  weights.push_back({&layer::ffn_norm, "post_attention_norm", weight_kind::norm, h.n_embedding});
-  append(weights, gated_weights(h));
-  append(weights, attends ? head_norm_weights(h) : recurrent_weights(h));
+  weights.push_back(
+      {&layer::ffn_norm, "post_attention_norm", weight_kind::norm, shape.n_embedding});
+  append(weights, gated_weights(shape));
+  append(weights, attends ? head_norm_weights(shape) : recurrent_weights(shape));
   return weights;
 }
 
@@ -230,14 +231,14 @@ result<void> put_states(const json& c, const hf::config& about, uint32_t head_di
 
 // How to reorder the value heads of a tensor: GGUF has the first of each key head, then the second
 // of each, ... Groups of 0 if the tensor has no value heads.
-gguf::head_reordering head_order_of(std::string_view ours, const hf::state_heads& h) {
-  gguf::head_reordering to{.groups = h.keys, .in_group = h.in_group, .width = 1};
+gguf::head_reordering head_order_of(std::string_view ours, const hf::state_heads& heads) {
+  gguf::head_reordering to{.groups = heads.keys, .in_group = heads.in_group, .width = 1};
   if (ours.ends_with(".ssm_alpha.weight") || ours.ends_with(".ssm_beta.weight") ||
       ours.ends_with(".ssm_a") || ours.ends_with(".ssm_dt.bias"))
     return to;
-  to.width = h.value_size;
+  to.width = heads.value_size;
   if (ours.ends_with(".attn_gate.weight")) return to;
-  to.first = 2 * h.keys * h.key_size;
+  to.first = 2 * heads.keys * heads.key_size;
   if (ours.ends_with(".attn_qkv.weight") || ours.ends_with(".ssm_conv1d.weight")) return to;
   to.first = 0;
   to.columns = true;

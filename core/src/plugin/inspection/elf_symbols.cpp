@@ -22,20 +22,20 @@ std::unexpected<defect> unreadable(const std::string& why = "") {
 }
 
 uint32_t gnu_hash_of(std::string_view name) {
-  uint32_t h = 5381;
-  for (const char c : name) h = h * 33 + static_cast<unsigned char>(c);
-  return h;
+  uint32_t hash = 5381;
+  for (const char c : name) hash = hash * 33 + static_cast<unsigned char>(c);
+  return hash;
 }
 
 // System V ABI, chapter 5, "Hash Table".
 uint32_t sysv_hash_of(std::string_view name) {
-  uint32_t h = 0;
+  uint32_t hash = 0;
   for (const char c : name) {
-    h = (h << 4) + static_cast<unsigned char>(c);
-    const uint32_t high = h & 0xf0000000;
-    h = (h ^ (high >> 24)) & ~high;
+    hash = (hash << 4) + static_cast<unsigned char>(c);
+    const uint32_t high = hash & 0xf0000000;
+    hash = (hash ^ (high >> 24)) & ~high;
   }
-  return h;
+  return hash;
 }
 
 uint32_t number(std::span<const std::byte> table, uint64_t index) {
@@ -65,13 +65,13 @@ struct elf_image::gnu_hash {
   // The index of a symbol whose name satisfies `is_it`; 0: none.
   template <class Test>
   [[nodiscard]] uint64_t find(std::string_view name, const Test& is_it) const {
-    const uint32_t h = gnu_hash_of(name);
+    const uint32_t hash = gnu_hash_of(name);
     uint64_t word = 0;
-    std::memcpy(&word, bloom.data() + (h / 64 & (n_words - 1)) * sizeof word, sizeof word);
-    if ((word >> (h % 64) & word >> ((h >> shift) % 64) & 1) == 0) return 0;
-    for (uint64_t i = number(buckets, h % n_buckets); i != 0 && i < count; ++i) {
+    std::memcpy(&word, bloom.data() + (hash / 64 & (n_words - 1)) * sizeof word, sizeof word);
+    if ((word >> (hash % 64) & word >> ((hash >> shift) % 64) & 1) == 0) return 0;
+    for (uint64_t i = number(buckets, hash % n_buckets); i != 0 && i < count; ++i) {
       const uint32_t link = number(chains, i - first);
-      if ((link ^ h) >> 1 == 0 && is_it(i)) return i;
+      if ((link ^ hash) >> 1 == 0 && is_it(i)) return i;
       if ((link & 1U) != 0) break;
     }
     return 0;
