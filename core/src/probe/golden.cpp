@@ -1,3 +1,6 @@
+// Programs of the ops of the first models (products, norms, attention, the feed-forward part, the
+// output head), and the list of all golden programs.
+
 #include "probe/golden.hpp"
 
 #include <algorithm>
@@ -8,7 +11,7 @@
 namespace bitnet::probe::golden {
 namespace {
 
-constexpr uint32_t n_rows = 44, n_timed_rows = 8192, n_large_rows = 2048;
+constexpr uint32_t n_rows = 44;  // no multiple of a usual tile
 // Backends that look for the largest logits only do so in heads of more than a thousand rows.
 constexpr uint32_t n_head_rows = 1100, n_largest = 40;
 // As many as in any later program, so that this program is the first to show a wrong product.
@@ -16,10 +19,6 @@ constexpr uint32_t n_ternary_rows = 404;
 constexpr uint32_t n_heads = 4, q_width = n_heads * golden_head_dim;
 constexpr uint32_t kv_width = golden_kv_heads * golden_head_dim, ff_width = 256;
 
-// Fast to make, for programs that are only timed.
-int diagonal(uint32_t row, uint32_t k) {
-  return static_cast<int>((row + k) % 3) - 1;
-}
 int small(uint32_t row, uint32_t k) {
   return static_cast<int>((row * 5 + k * 3 + row * k / 3) % 7) - 3;
 }
@@ -316,25 +315,6 @@ std::vector<golden_program> golden_programs() {
   add_ops_of_rows(out);
   out.push_back(long_attention("attn_paged of normed heads", true));
   return out;
-}
-
-golden_program timed_program() {
-  using namespace golden;
-  builder b("speed", activation);
-  const uint32_t y =
-      b.linear(b.quantise(b.x, width), n_timed_rows, b.ternary(width, n_timed_rows, trit));
-  return b.gathered(y, n_timed_rows, {BITNET_OP_LINEAR_TERNARY}, product<activation, trit>);
-}
-
-golden_program large_timed_program() {
-  using namespace golden;
-  builder b("speed of large products", activation, timed_tokens);
-  const uint32_t wide =
-      b.linear(b.quantise(b.x, width), n_timed_rows, b.ternary(width, n_timed_rows, diagonal));
-  const uint32_t y = b.linear(b.quantise(wide, n_timed_rows), n_large_rows,
-                              b.ternary(n_timed_rows, n_large_rows, diagonal));
-  static_assert(large_timed_products == uint64_t{n_timed_rows} * (width + n_large_rows));
-  return b.gathered(y, n_large_rows, {BITNET_OP_LINEAR_TERNARY}, nullptr);
 }
 
 }  // namespace bitnet::probe

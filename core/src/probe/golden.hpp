@@ -1,7 +1,8 @@
 #pragma once
-// Tiny programs with integer results: exactly one answer is right, on any device and in any order
-// of summation. Some have fractions, which f32 holds as well. Only results of exponentials, and of
-// a division that need not be exact, may be off, by `allowed`.
+// Golden programs, which the self-test of a backend runs: tiny ones with integer results, so that
+// exactly one answer is right, on any device and in any order of summation. Some have fractions,
+// which f32 holds as well. Only results of exponentials, and of a division that need not be exact,
+// may be off, by `allowed`.
 //
 // How  Inputs are integers, and the largest of a quantised row is 127, or 127 times a power of two
 //      in groups, so quantising changes nothing; only the programs of the quantisers round. Rows
