@@ -11,6 +11,7 @@ if(BITNET_ROCM_STAND_IN)
       TIMEOUT ${BITNET_TEST_SECONDS} SKIP_RETURN_CODE 77
       ENVIRONMENT "${environment};BITNET_STAND_IN=targets=gfx90a:sramecc+:xnack-")
   endforeach()
+  set_property(TEST parity.rocm.program.waves64 APPEND PROPERTY LABELS unsanitized)
 endif()
 if(NOT BITNET_SANITIZE AND NOT BITNET_COVERAGE)
   bitnet_add_program_test(rocm ${BITNET_rocm_PINNED})

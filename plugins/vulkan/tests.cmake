@@ -14,8 +14,8 @@ foreach(subject IN ITEMS program hostile abi_ops)
   endif()
   add_test(NAME ${name}.validated COMMAND ${target} ${some})
   get_property(environment TEST ${name} PROPERTY ENVIRONMENT)
-  set_tests_properties(${name}.validated PROPERTIES LABELS "parity;vulkan" TIMEOUT ${BITNET_TEST_SECONDS}
-    SKIP_RETURN_CODE 77 ENVIRONMENT "${environment};VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation;VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
+  set_tests_properties(${name}.validated PROPERTIES LABELS "parity;vulkan;unsanitized"
+    TIMEOUT ${BITNET_TEST_SECONDS} SKIP_RETURN_CODE 77 ENVIRONMENT "${environment};VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation;VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
 endforeach()
 
 bitnet_add_test(parity.vulkan.own SOURCES vulkan_test.cpp vulkan_leaks.cpp
@@ -58,3 +58,6 @@ endif()
 
 # The program, with both drivers.
 bitnet_add_program_test(vulkan)
+if(TEST cli.vulkan)
+  set_property(TEST cli.vulkan APPEND PROPERTY LABELS unsanitized)
+endif()
