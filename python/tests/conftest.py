@@ -1,3 +1,4 @@
+import math
 import os
 import pathlib
 import sys
@@ -45,6 +46,29 @@ def large(model):
 def endless(model):
     """Arguments of a generation that goes on until the context is full."""
     return {"temperature": 1.0, "seed": 1, "ignore_eos": True}
+
+
+FLOAT_ROUNDING = 2**-24 * (1 + 2**-8)  # unit roundoff of float, with terms of its square and roundings in double
+
+
+def logprob_tolerance(exact, n):
+    """How far a log probability may be from `exact`, which a test computes in double from the same `n` logits: the
+    float is rounded once. On both sides a sum of n terms is off by n * 2^-53 of itself, which is an absolute error of
+    its logarithm. The 64 stands for the error of exp, the logarithm and the subtractions."""
+    return FLOAT_ROUNDING * abs(exact) + 2 * (n + 64) * 2**-53
+
+
+def mean_logprob_tolerance(found):
+    """How far the mean of log probabilities may be from `found`, which a test computes from floats; the library sums
+    doubles. The floats are rounded once, and so is the result. All terms have the same sign, so that the mean of their
+    errors is at most one roundoff of the mean."""
+    return 2 * FLOAT_ROUNDING * abs(found)
+
+
+def probabilities_tolerance(n):
+    """How far the sum of `n` probabilities may exceed 1, if each is exp() of a float p: a roundoff u of p changes it by
+    u * |p| * exp(p), which is largest for p = -1."""
+    return n * FLOAT_ROUNDING / math.e
 
 
 def environment():

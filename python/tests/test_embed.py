@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bitnet
-from conftest import MODEL, PROMPT
+from conftest import FLOAT_ROUNDING, MODEL, PROMPT
 
 
 def test_a_text_is_a_vector_and_several_are_rows(model):
@@ -14,7 +14,8 @@ def test_a_text_is_a_vector_and_several_are_rows(model):
     rows = model.embed([PROMPT, "a fox"])
     assert rows.shape == (2, width) and (rows[0] == one).all() and (rows[1] != one).any()
     assert model.embed([]).shape == (0, width)
-    assert np.linalg.norm(rows.astype(float), axis=1) == pytest.approx(1, abs=1e-6)
+    # Each element is rounded once to float, by at most its roundoff; so is the length.
+    assert np.linalg.norm(rows.astype(float), axis=1) == pytest.approx(1, rel=0, abs=FLOAT_ROUNDING)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "last", "cls"])

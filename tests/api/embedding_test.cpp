@@ -11,6 +11,7 @@
 #include "../demo_model.hpp"
 #include "../scratch_folder.hpp"
 #include "bitnet/bitnet.h"
+#include "tolerances.hpp"
 
 namespace {
 
@@ -125,7 +126,7 @@ TEST_F(embeddings, depend_on_the_tokens_alone) {
     }
     double squares = 0;
     for (const float x : whole) squares += double{x} * x;
-    EXPECT_NEAR(squares, 1, 1e-6);
+    EXPECT_NEAR(squares, 1, bitnet::test::unit_length_tolerance);
   }
 }
 

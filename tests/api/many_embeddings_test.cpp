@@ -9,6 +9,7 @@
 #include "../core/model/small_hybrid.hpp"
 #include "../scratch_folder.hpp"
 #include "many_requests.hpp"
+#include "tolerances.hpp"
 
 namespace {
 
@@ -107,7 +108,7 @@ class many_embeddings : public scheduler {
       EXPECT_EQ(got.end.n_generated, 0U);
       double squares = 0;
       for (const float x : got.is) squares += double{x} * x;
-      EXPECT_NEAR(squares, 1, 1e-6);
+      EXPECT_NEAR(squares, 1, unit_length_tolerance);
     }
     EXPECT_EQ(embedding(ask(prompts[9])).is, wanted[9]) << "and alone";
     expect_no_blocks();
