@@ -230,17 +230,23 @@ def test_a_cancelled_task_cancels_its_generation(large, endless):
 
 def test_async_cancelled_while_it_begins(large, endless, monkeypatch):
     """The next call waits for it: it was cancelled."""
-    prompt, pauses = large._prompt, iter([0.3])
+    prompt, begun, go_on = large._prompt, threading.Event(), threading.Event()
 
-    def prompt_slowly(*asked):
-        time.sleep(next(pauses, 0))
+    def prompt_that_waits(*asked):
+        begun.set()
+        assert go_on.wait(60)
         return prompt(*asked)
 
-    monkeypatch.setattr(large, "_prompt", prompt_slowly)
+    monkeypatch.setattr(large, "_prompt", prompt_that_waits)
 
     async def main():
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(large.agenerate(PROMPT, **endless), 0.1)
+        task = asyncio.create_task(large.agenerate(PROMPT, **endless))
+        assert await asyncio.to_thread(begun.wait, 60)
+        task.cancel()
+        await asyncio.sleep(0)  # the task gets it
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
         assert (await large.agenerate(PROMPT, max_tokens=2, ignore_eos=True)).stop_reason == "length"
 
     asyncio.run(main())

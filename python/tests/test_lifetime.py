@@ -3,6 +3,7 @@
 import gc
 import itertools
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -165,6 +166,12 @@ print(asyncio.run(engine.complete('Once upon a time', max_tokens=2, temperature=
     assert (done.returncode, done.stdout.strip()) == (0, ", there\n, there"), done.stderr
 
 
+def cpu_seconds(pid):
+    """The processor time of all threads, from the 14th and the 15th field of /proc/PID/stat."""
+    after_name = pathlib.Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.parametrize("call", [
     "session.generate(ids, ignore_eos=True)",
     "[piece for piece in session.stream(ids, ignore_eos=True)]",
@@ -191,7 +198,10 @@ print(session.generate('Once upon a time', max_tokens=2, temperature=0))
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
         try:
             assert process.stdout.readline() == "ready\n"
-            time.sleep(0.2)
+            begin, end = cpu_seconds(process.pid), time.monotonic() + 300
+            while cpu_seconds(process.pid) < begin + 0.2:  # the call computes
+                assert process.poll() is None and time.monotonic() < end
+                time.sleep(0.01)
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=300)
         finally:

@@ -42,6 +42,20 @@ def wait_for(is_so, what, more=lambda: ""):
         time.sleep(0.01)
 
 
+def wait_for_trace(process, path, text):
+    """Until the file of the process's --trace contains `text`, or the process has ended."""
+    def is_there():
+        if process.poll() is not None:
+            return True
+        try:
+            with open(path, encoding="utf-8") as file:
+                return text in file.read()
+        except FileNotFoundError:
+            return False
+
+    wait_for(is_there, f"{text} in {path}")
+
+
 class Result:
     """Exit code, bytes of stdout, and stderr as text."""
 

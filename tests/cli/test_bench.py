@@ -7,7 +7,6 @@ import pathlib
 import platform
 import signal
 import subprocess
-import time
 
 import support
 
@@ -332,17 +331,18 @@ class Bench(support.Case):
         self.interrupt_a_long_test("pp8+tg2", "-p", "8", "--parallel", "3")
 
     def interrupt_a_long_test(self, done, *words):
+        trace = self.path("trace.json")
         process = subprocess.Popen(
             [support.PROGRAM, "bench", *words, "-n", "2,1000000", "-r", "1", "--ceiling-mb", "8",
-             "-o", "json"],
+             "-o", "json", "--trace", trace],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment(), cwd=self.home)
         self.addCleanup(self.end, process)
-        time.sleep(3)
+        # The first test, with its warm-up, has at most 2 * 3 * (8 + 2) tokens, and a step has at least one.
+        support.wait_for_trace(process, trace, '"step":61,')
         support.send_signal(process, signal.SIGINT)
         out, err = process.communicate(timeout=support.TIMEOUT_S)
         self.assertEqual(process.returncode, 130, err)
-        if out:  # else the first test was not done
-            self.assertEqual([row["test"] for row in json.loads(out)], [done])
+        self.assertEqual([row["test"] for row in json.loads(out)], [done])
 
     def end(self, process):
         process.kill()

@@ -21,9 +21,9 @@ namespace bitnet::host::http {
 
 using namespace std::chrono_literals;  // NOLINT: of the tests alone
 
-// Waits for what another thread does, at most 3 s.
+// Waits for what another thread does, at most a minute.
 inline bool becomes(const auto& condition) {
-  for (int i = 0; i < 300 && !condition(); ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 6000 && !condition(); ++i) std::this_thread::sleep_for(10ms);
   return condition();
 }
 

@@ -235,10 +235,10 @@ class gate {
     is_open_ = true;
     opened_.notify_all();
   }
-  // Waits until the first line has come, at most 10 s.
+  // Waits until the first line has come, at most a minute.
   bool is_reached() {
     std::unique_lock lock(guard_);
-    return reached_.wait_for(lock, std::chrono::seconds(10), [this] { return is_reached_; });
+    return reached_.wait_for(lock, std::chrono::minutes(1), [this] { return is_reached_; });
   }
   std::vector<std::string> texts() {
     const std::lock_guard lock(guard_);

@@ -99,7 +99,7 @@ class table : public testing::Test {
     return out;
   }
   bool becomes(const std::string& wanted) {
-    for (int i = 0; i < 2000 && states() != wanted; ++i) std::this_thread::sleep_for(1ms);
+    for (int i = 0; i < 60'000 && states() != wanted; ++i) std::this_thread::sleep_for(1ms);
     return states() == wanted;
   }
 
@@ -232,7 +232,7 @@ TEST_F(table, loads_and_unloads_as_an_administrator_asks) {
   EXPECT_TRUE(becomes("uuuuu")) << states();
   EXPECT_TRUE(table_->unload("a")) << "it is not loaded, as was asked";
   EXPECT_EQ(table_->unload("x").error().what, kind::unknown);
-  for (int i = 0; i < 2000 && n_alive_ != 0; ++i) std::this_thread::sleep_for(1ms);
+  for (int i = 0; i < 60'000 && n_alive_ != 0; ++i) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(n_alive_, 0);
 }
 
