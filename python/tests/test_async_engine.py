@@ -657,7 +657,7 @@ def test_a_saved_prompt_is_reused_after_a_restart(model, tmp_path):
         run(one.save(ids, file))
 
 
-def test_a_preference_for_a_device(model, many):
+def test_a_preference_for_an_absent_device_is_rejected_and_changes_no_text(model, many):
     async def main():
         running = asyncio.create_task(many.complete(PROMPT, max_tokens=60, temperature=0))
         await many.set_preference("no-such,cpu")

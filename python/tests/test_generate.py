@@ -138,7 +138,7 @@ def test_an_unreferenced_stream_frees_its_session(session, endless):
     assert session.generate(PROMPT, max_tokens=2, ignore_eos=True).stop_reason == "length"
 
 
-def test_cancel_from_another_thread(large, endless):
+def test_a_cancel_from_another_thread_ends_one_generation(large, endless):
     session = large
     began = time.monotonic()
     threading.Timer(0.05, session.cancel).start()

@@ -131,7 +131,7 @@ class AnalyzeLibrary(support.Case):
         report = self.same_as_nm(self.compiled("libother.so", PLAIN))
         self.assertEqual((report["inference"], report["formats"]), ("no backend, by its symbols", []))
 
-    def test_needing_an_interface_of_a_gpu(self):
+    def test_a_library_that_needs_one_of_a_gpu_is_reported_as_a_gpu_backend(self):
         self.compiled("libcudart.so", PLAIN, "-Wl,-soname,libcudart.so.12")
         self.compiled("libcudartoon.so", "int sub(int a, int b) { return a - b; }\n")
         path = self.compiled("libggml.so", "int add(int, int); int sub(int, int);\nint f(void) { return add(1, 2) + sub(1, 2); }\n",
@@ -248,7 +248,7 @@ class AnalyzeLibrary(support.Case):
         if not seen:
             self.skipTest("this linker notes no level of x86-64")
 
-    def test_build_id_and_soname(self):
+    def test_build_id_and_soname_are_reported(self):
         path = self.compiled("libid.so", PLAIN, "-Wl,--build-id=sha1", "-Wl,-soname,libid.so.7")
         report = self.analyzed(path)
         self.assertIn(report["format"]["build_id"], run("readelf", "-nW", path))

@@ -38,7 +38,7 @@ class Escapes(support.Case):
         json.loads(self.bitnet("inspect", model, "--json").stdout.decode("utf-8", "strict"))
 
     @needs_backend
-    def test_run_and_bench(self):
+    def test_run_and_bench_print_no_control_characters_of_a_model(self):
         model = self.evil_model()
         for words in (["run", "-p", "Once", "-n", "1"], ["run", "-lv", "5", "-p", "Once", "-n", "1"],
                       ["bench", "-p", "0", "-n", "1", "-r", "1", "--ceiling-mb", "8"]):

@@ -309,7 +309,7 @@ class Errors(Batch):
                               5: ("b", "invalid_type"), 7: (None, "invalid_json")})
             self.assertIn("'a'", by_line[3]["error"]["message"])
 
-    def test_end_a_command_line(self):
+    def test_in_a_command_line_are_rejected(self):
         self.input([line("a")])
         for words in ((), ("in.jsonl",), ("in.jsonl", "out", "x")):
             self.rejected(2, "two files", "batch", *words)
@@ -384,7 +384,7 @@ class Goes(Batch):
             self.assertTrue(0 < len(self.lines()) < len(lines), err)
             os.remove(self.out)
 
-    def test_after_a_full_disk(self):
+    def test_after_a_full_disk_the_same_command_completes_the_output(self):
         lines = self.many(12)
         source = self.input(lines)
         done = subprocess.run([PROGRAM, "batch", source, self.out], cwd=self.home, env=self.environment(), capture_output=True,
@@ -412,7 +412,7 @@ class Goes(Batch):
         done = self.ok("batch", self.input([line("other")]), self.out)
         self.assertIn("7 answers of the output are to requests that", done.stderr)
 
-    def test_in_one_process_at_a_time(self):
+    def test_a_second_process_that_writes_the_output_is_rejected(self):
         lines = [line(f"a{i}", max_tokens=200, ignore_eos=True) for i in range(64)]
         process = self.start(self.input(lines), self.out)
         while not os.path.exists(self.out) or os.path.getsize(self.out) == 0:

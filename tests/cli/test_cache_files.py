@@ -94,7 +94,7 @@ class Files(support.Case):
                 os.unlink(place)
             self.answer()
 
-    def test_each_kind_of_file_in_the_place_of_each_folder(self):
+    def test_any_file_in_the_place_of_a_folder_changes_no_answer(self):
         expected = self.answer().stdout
         for place in ("cache/probe", "cache/bitnet", "cache"):
             for kind in [k for k in KINDS if k is not folder]:

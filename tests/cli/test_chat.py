@@ -110,13 +110,13 @@ class Chat(support.Case):
         self.assertIn("oldest messages were left out", result.stderr)
         self.assertEqual(len(result.errors), 0)
 
-    def test_message_longer_than_the_context(self):
+    def test_a_message_longer_than_the_context_is_rejected_and_the_next_answered(self):
         result = self.bitnet(*CHAT, "-c", "64", stdin=("word " * 200 + "\nHello\n").encode())
         self.assertEqual((result.code, len(result.errors)), (1, 1), result)
         self.assertIn("-c", result.errors[0])
         self.assertTrue(result.text.strip(), "the next message is answered")
 
-    def test_first_message_from_a_flag(self):
+    def test_a_first_message_from_a_flag_is_answered_as_a_typed_one(self):
         self.assertEqual(self.ok(*CHAT, "-p", "Hello").text, self.chat("Hello").text)
         self.assertEqual(self.ok("run", "-cnv", *CHAT[1:], "-p", "Hello").text,
                          self.chat("Hello").text)
@@ -259,7 +259,7 @@ class Chat(support.Case):
         self.assertEqual(self.on_terminal(*words, "--reasoning", "hide", "--color", "never"),
                          "Yes.\n<tool_call>x</tool_call>\n")
 
-    def test_which_form_and_why(self):
+    def test_the_form_and_its_reason_are_reported(self):
         said = "the form is model: the file's own template"
         self.assertIn(said, self.ok(*CHAT[:1], "-v", *CHAT[2:], "-p", "Hello").stderr)
         self.assertNotIn(said, self.chat("Hello").stderr)

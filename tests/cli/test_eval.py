@@ -91,7 +91,7 @@ class Divergence(support.Case):
         self.assertRegex(text, rf"same top token +{100 * got['same_top']['value']:.4f} %")
         self.assertEqual(self.ok("eval", "kld", "--compare", file, *other).text, text)
 
-    def test_part_of_a_file(self):
+    def test_chunks_limits_what_is_compared(self):
         got = self.ok("eval", "kld", "--compare", self.save(), "--chunks", "1", "--json").json
         self.assertEqual((got["n_chunks"], got["n_scored"]), (1, 15))
 

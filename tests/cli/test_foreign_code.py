@@ -97,7 +97,7 @@ class ForeignCode(Asking):
                             self.path("deps/" + NEEDED[0].decode()))
                 self.assertEqual(self.verdict(self.data), "BN-I-FOREIGN")
 
-    def test_the_variable_of_the_linker(self):
+    def test_a_writable_folder_of_ld_library_path_is_rejected(self):
         """A folder of LD_LIBRARY_PATH comes before the run path of the plugin."""
         self.put("public", *NEEDED, foreign=True)
         os.chmod(self.path("public"), 0o777)

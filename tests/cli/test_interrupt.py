@@ -86,7 +86,7 @@ class Interrupt(support.Case):
                 last, since = waiting[0], time.monotonic()
             time.sleep(0.1)
 
-    def test_while_waiting_for_the_prompt(self):
+    def test_ctrl_c_at_the_prompt_exits_with_130(self):
         process = subprocess.Popen([support.PROGRAM, "run", "-q"], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    env=self.environment(), cwd=self.home)

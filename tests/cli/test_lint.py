@@ -187,7 +187,7 @@ class Sign(support.Case):
         got = self.why("--json", *self.dir, *words).json
         return got["backends"][0]["code"]
 
-    def test_sign_and_verify(self):
+    def test_a_signed_file_is_verified_until_it_changes(self):
         self.rejected(22, "is not signed", "backends", "verify", self.file, *self.keys)
         result = self.ok("backends", "sign", self.file, "--key", self.path("vendor.key"))
         self.assertEqual(result.text, self.file + ".sig\n")

@@ -331,7 +331,7 @@ class Metrics(support.Case):
         return {"selected": of["selected"], "detected": of["detected"],
                 "backends": [{"name": b["name"], "code": b["code"]} for b in of["backends"]]}
 
-    def test_of_a_known_load(self):
+    def test_of_a_known_load_equal_what_was_sent(self):
         load = self.load()
         self.check_gauges(load.gauges)
         self.server.wait_for(lambda: load.number("bitnet_connections") == 1, "others than this one have ended")
@@ -380,7 +380,7 @@ class Metrics(support.Case):
 
     def test_promtool_finds_no_fault(self):
         if not shutil.which("promtool"):
-            self.skipTest("there is no promtool; test_of_a_known_load checks with it where it is")
+            self.skipTest("there is no promtool; test_of_a_known_load_equal_what_was_sent checks with it where it is")
 
 
 @needs_backend

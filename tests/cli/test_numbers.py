@@ -87,7 +87,7 @@ class Numbers(tiny_checkpoint.Case):
                     self.assertEqual(done.code, 3, done)
                     self.assertIn(f"tensor 'blk.0.ffn_gate.weight': {PLACE} {message}", done.stderr)
 
-    def test_the_largest_of_each_type(self):
+    def test_the_largest_of_each_type_is_converted_and_the_next_rejected(self):
         """The last number that a type holds, and the next one."""
         for type_, holds, next_ in (("f16", 65519.996, 65520.0), ("q8_0", 127 * 65504.0, 127 * 65521.0),
                                     ("q4_0", 8 * 65504.0, 8 * 65521.0), ("bf16", 3.3895313e38, 3.4e38)):

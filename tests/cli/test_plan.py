@@ -95,7 +95,7 @@ class Plan(support.Case):
         self.assertIn("wanted kernel embed_gather.none, had embed_gather.", done.stderr)
         self.assertIn("named forms for all its kernels together: cpu.isa", done.stderr)
 
-    def test_another_device_and_another_model(self):
+    def test_a_plan_of_another_device_or_model_is_rejected(self):
         _, text = self.saved()
         for old, new, says in (("device: cpu:0", "device: none-such:0", "cannot be kept to"),
                                ("device: cpu:0", "device: cpu:7", "cannot be kept to")):
@@ -155,7 +155,7 @@ class Plan(support.Case):
             self.assertEqual(done.code, 2, (content[:20], done))
             self.assertIn(says, done.stderr)
 
-    def test_a_plan_of_the_environment(self):
+    def test_a_plan_of_the_environment_is_used_and_rejected_if_absent(self):
         file, _ = self.saved()
         self.ok("run", *self.QUICK, env={"BITNET_PLAN": file})
         done = self.bitnet("run", *self.QUICK, env={"BITNET_PLAN": file + ".none"})

@@ -24,7 +24,7 @@ class Run(support.Case):
         self.assertTrue(result.text.endswith("\n"))
         return result.text[:-1]
 
-    def test_story_on_stdout_and_the_rest_on_stderr(self):
+    def test_the_story_is_on_stdout_and_all_else_on_stderr(self):
         result = self.ok("run", "-p", PROMPT, "-n", "20", "-s", "1")
         self.assertTrue(result.text.startswith(PROMPT), result)
         self.assertGreater(len(result.text), len(PROMPT) + 10)
@@ -248,7 +248,7 @@ class Run(support.Case):
         self.assertEqual(self.ok(*words).text, chat["text"] + "\n", "only the answer is printed")
         self.rejected(2, "template", "run", "--json", "-p", "Hello", "--chat-template", "none-such")
 
-    def test_prompt_longer_than_the_context(self):
+    def test_a_prompt_longer_than_the_context_is_rejected(self):
         result = self.bitnet("run", "-p", "a b c d " * 50, "-c", "64", "-n", "1")
         self.assertEqual((result.code, len(result.errors)), (1, 1), result)
         self.assertIn("64", result.errors[0])

@@ -71,7 +71,7 @@ class Tokenize(support.Case):
         self.assertNotEqual(self.ids(name), [bos])
         self.assertEqual(self.ok("detokenize", *map(str, self.ids(name))).text, name)
 
-    def test_vocabulary_only_file(self):
+    def test_a_vocabulary_only_file_gives_the_same_tokens(self):
         with open(support.demo_model(), "rb") as f:
             content = gguf_bytes.Layout(f.read()).vocabulary_only()
         file = self.path("vocabulary.gguf", content)

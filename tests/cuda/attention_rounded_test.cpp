@@ -284,7 +284,7 @@ TEST_F(attention_rounded, what_is_no_number_stays_where_it_is_seen) {
     }
 }
 
-TEST(attention_rounded_table, kernel_for_each_width) {
+TEST(attention_rounded_table, each_width_has_its_kernel_or_none) {
   const struct {
     uint32_t head_dim;
     const char* form;  // nullptr: there is none

@@ -204,18 +204,18 @@ TEST(cuda_platform, every_form_of_the_table_is_compared) {
   std::sort(compared.begin(), compared.end());
   EXPECT_EQ(found, compared);
 }
-TEST(cuda_platform, without_a_driver) {
+TEST(cuda_platform, a_driver_that_is_absent_is_reported) {
   expect_words(said("", "libcuda-absent.so.1"),
                {"libcuda-absent.so.1 is not installed", "install"});
 }
-TEST(cuda_platform, without_a_driver_in_wsl) {
+TEST(cuda_platform, a_driver_that_is_absent_in_wsl_is_reported) {
   expect_words(not_installed("libcuda.so.1", true),
                {"libcuda.so.1 is not installed", "that of Windows", "/usr/lib/wsl/lib"});
 }
 TEST(cuda_platform, a_library_that_is_no_driver) {
   expect_words(said("", "libc.so.6"), {"speaks CUDA 0.0", "update the driver"});
 }
-TEST(cuda_platform, an_old_driver) {
+TEST(cuda_platform, an_old_driver_is_reported_with_both_versions) {
   expect_words(said("version=11080"), {"speaks CUDA 11.8", "need CUDA", "update the driver"});
 }
 TEST(cuda_platform, a_driver_that_does_not_start) {
@@ -225,13 +225,13 @@ TEST(cuda_platform, a_driver_that_does_not_start) {
   expect_words(said("init=803"), {"different versions", "restart"});
   expect_words(said("init=999"), {"cuInit failed", "(999)", "nvidia-uvm"});
 }
-TEST(cuda_platform, without_a_device) {
+TEST(cuda_platform, a_machine_without_a_device_is_reported) {
   expect_words(said("devices=0"), {"shows no device", "CUDA_VISIBLE_DEVICES"});
 }
 TEST(cuda_platform, an_architecture_that_was_not_built) {
   expect_words(said("arch=61"), {"sm_61", "this build has", "BITNET_CUDA_ARCHS=61"});
 }
-TEST(cuda_platform, compute_modes) {
+TEST(cuda_platform, a_prohibited_compute_mode_is_reported) {
   expect_words(said("mode=2"), {"prohibited", "nvidia-smi -c DEFAULT"});
   EXPECT_EQ(said("mode=3"), "opened");
   expect_words(said("mode=3,retain=46"), {std::to_string(BITNET_UNAVAILABLE).c_str(), "one process",

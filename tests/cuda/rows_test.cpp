@@ -494,7 +494,7 @@ TEST_F(rows, gates_and_groups_are_one_kernel_with_the_same_bits) {
 }
 
 // Which kernel runs.
-TEST(rows_table, kernel_for_each_step) {
+TEST(rows_table, each_step_has_its_kernel) {
   const struct {
     const char* why;
     kernel_id id;

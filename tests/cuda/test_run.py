@@ -101,7 +101,7 @@ class Cuda(support.Case):
         self.assertNotEqual(result.code, 0)
         self.assertIn("setting warp_groups is 'yes'; expected on or off", result.stderr)
 
-    def test_long_prompt(self):
+    def test_a_long_prompt_gives_the_tokens_of_the_cpu(self):
         prompt = "The bird and the dog went to the park. " * 8
         self.assertEqual(self.run_on("cuda", prompt, n=8)["tokens"], self.run_on("cpu", prompt, n=8)["tokens"])
 

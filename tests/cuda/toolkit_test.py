@@ -109,7 +109,7 @@ class Calls(unittest.TestCase):
             with self.subTest(call):
                 self.assertLessEqual(self.first[call], OLDEST_DRIVER)
 
-    def test_optional_calls(self):
+    def test_optional_calls_are_those_listed(self):
         self.assertEqual(self.listed("BITNET_CUDA_OPTIONAL_CALLS"), OPTIONAL)
 
 

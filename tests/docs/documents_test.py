@@ -100,7 +100,7 @@ class Documents(unittest.TestCase):
         added = {"program", "cuda_version", "sm_arch"}
         self.assertEqual({name for name in schema["properties"] if f'"{name}"' not in code}, added)
 
-    def test_planted(self):
+    def test_planted_differences_are_found(self):
         table = {"a.b": ("integer", ""), "a.c": ("text", "never"), "d[].e": ("number", ""), "f": ("map", "")}
         good = {"a": {"b": 1, "c": "x"}, "d": [{"e": 1.5}, {"e": 2}], "f": {"any": 1}}
         seen = set()

@@ -102,7 +102,7 @@ class Tree:
 
 
 class Identifiers(unittest.TestCase):
-    def test_planted(self):
+    def test_planted_identifiers_are_judged(self):
         tree = Tree({
             "core/a.cpp": "namespace x::core {\nint n_rows() { return has_it; }  // `not_code`\n}",
             "core/b.hpp": "typedef struct { int n_columns; } table;  // n_rows\nauto z = \"n_rows\";\nauto y = std::min(x, x);",

@@ -66,16 +66,16 @@ class Lane(unittest.TestCase):
         self.assertIn("another text than the cpu's from 0 of 6 on", done.stderr)
         self.assertIn("| parity |", done.stdout, "one step stops no other one")
 
-    def test_a_loss_without_another_device(self):
+    def test_a_loss_without_another_device_fails_failover(self):
         stays = self.program(f'for word; do shift; [ "$word" != "{DEVICE},cpu" ] || word={DEVICE}; '
                              f'set -- "$@" "$word"; done; exec "{PROGRAM}" "$@"')
         self.red("failover", "fell off the bus", BITNET_PROGRAM=stays)
 
-    def test_a_loss_in_the_middle(self):
+    def test_a_loss_in_the_middle_fails_soak(self):
         # Opening the device makes calls, too: hundreds where forms are looked at.
         self.red("soak", "DeviceLost", BITNET_STAND_IN="fail=700,with=719,at_once=1", BITNET_CUDA_CHECKS="off")
 
-    def test_a_finding_of_the_checker(self):
+    def test_a_finding_of_the_checker_fails_sanitizer(self):
         self.program("echo '1 error'; exit 9")
         self.red("sanitizer", "memcheck finds: 1 error")
 

@@ -51,7 +51,7 @@ cl_int answer_text(const char* text, size_t room, void* out, size_t* bytes) {
   return CL_SUCCESS;
 }
 
-TEST(opencl_platform, without_a_device) {
+TEST(opencl_platform, platforms_without_a_device_are_reported) {
   library cl;
   cl.clGetPlatformIDs = [](cl_uint room, cl_platform_id* out, cl_uint* n) -> cl_int {
     if (n) *n = std::size(empty_platforms);

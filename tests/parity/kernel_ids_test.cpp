@@ -481,7 +481,7 @@ TEST_P(kernel_ids, name_the_format_of_dense_products) {
   }
 }
 
-TEST_P(kernel_ids, of_every_op_alone) {
+TEST_P(kernel_ids, every_op_alone_reports_its_kernel) {
   for (const bool relu2 : {true, false})
     for (const uint64_t group : {0u, 64u}) {
       tiny_shape shape;

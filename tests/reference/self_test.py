@@ -97,7 +97,7 @@ class WorkedExamples(unittest.TestCase):
                 self.assertAlmostEqual(s[0, 0] / GOLD[f"quant_{name}_s"][0], 1, delta=1e-7)
                 self.assertEqual(q[0].tolist(), GOLD[f"quant_{name}_q"])
 
-    def test_norm_rope_and_activation(self):
+    def test_norm_rope_and_activation_equal_the_golden_rows(self):
         near = lambda got, wanted: np.testing.assert_allclose(np.ravel(got), wanted, rtol=0, atol=1e-6)
         near(reference.rms_norm(np.array([GOLD["rmsnorm_x"]]), np.array(GOLD["rmsnorm_w"]), 1e-5), GOLD["rmsnorm_y"])
         x, angles = np.array(GOLD["rope_x"]).reshape(1, 1, 4), reference.rope_angles(np.array([3]), 4, 10000.0)
@@ -123,7 +123,7 @@ class WorkedExamples(unittest.TestCase):
         np.testing.assert_allclose(reference.l2_norm(np.array([3.0, 4]), 11.0), [0.5, 4 / 6])  # of the sum, no mean
         np.testing.assert_array_equal(reference.l2_norm(np.zeros(4), 1e-6), np.zeros(4))
 
-    def test_stretched_waves(self):
+    def test_stretched_waves_equal_those_of_transformers(self):
         """Divisors of waves 0, 3, 5, 6, 8, 12 and 31 of heads of 64, by transformers 4.57.1."""
         near = lambda got, wanted: np.testing.assert_allclose(  # noqa: E731
             np.asarray(got)[[0, 3, 5, 6, 8, 12, 31]], wanted, rtol=1e-5)
@@ -136,7 +136,7 @@ class WorkedExamples(unittest.TestCase):
         self.assertAlmostEqual((base / 1e4) ** (30 / 32), 3.0, places=5)
         self.assertEqual(reference.dynamic_base(1e4, 32, 2.0, 256, 256), 1e4)
 
-    def test_the_smallest_file(self):
+    def test_the_smallest_file_is_read_and_a_cut_one_rejected(self):
         with tempfile.TemporaryDirectory() as scratch:
             path = pathlib.Path(scratch) / "smallest.gguf"
             path.write_bytes(GOLD["minimal_gguf"])
@@ -417,7 +417,7 @@ class ForwardPass(unittest.TestCase):
         np.testing.assert_array_equal(self.logits(self.spec(arch="bitnet-b1.58")),
                                       self.logits(self.spec(arch="bitnet-b158")))
 
-    def test_the_rule_of_the_activation(self):
+    def test_the_activation_follows_architecture_and_vocabulary(self):
         for arch, vocab, rule in (("bitnet-25", "gpt2", "relu2"), ("bitnet", "gpt2", "silu"),
                                   ("bitnet-b1.58", "gpt2", "relu2"), ("bitnet-b1.58", "spm", "silu"),
                                   ("llama", "gpt2", "silu")):

@@ -367,17 +367,17 @@ class WordPiece(Case):
         for one in known[::40]:
             self.assertEqual(both.text_of(one), both.library.decode(one))
 
-    def test_uncased(self):
+    def test_an_uncased_vocabulary_lowers_letters(self):
         self.check({}, lowercase=True)
 
-    def test_cased(self):
+    def test_a_cased_vocabulary_keeps_capitals(self):
         self.check({"tokenizer.ggml.normalizer.lowercase": False}, lowercase=False)
 
     def test_small_letters_with_accents(self):
         self.check({"tokenizer.ggml.normalizer.strip_accents": False},
                    lowercase=True, strip_accents=False)
 
-    def test_named_tokens(self):
+    def test_named_tokens_are_read_and_written_where_asked(self):
         both = self.both({}, lowercase=True)
         ids = [both.library.token_to_id(t) for t in ("[CLS]", "h", "[SEP]")]
 

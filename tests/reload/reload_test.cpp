@@ -74,7 +74,7 @@ TEST_F(reload, by_default_sessions_finish_where_they_are) {
 
 // One backend of a later version than everything else: a running program takes it, by its name or
 // by the path of its file, and says which one computes.
-TEST_F(reload, a_later_version_of_one_backend) {
+TEST_F(reload, a_later_version_of_one_backend_replaces_it) {
   for (const std::string& named : {std::string("cpu"), yard_.library("cpu").string()}) {
     SCOPED_TRACE(named);
     yard_.install("cpu", read(BITNET_CPU_PLUGIN));

@@ -185,7 +185,7 @@ TEST_F(shadow_runs, compute_with_threads_of_their_own_and_the_lowest_priority) {
 }
 
 // The tests' own reference promises the cpu backend's bits.
-TEST_F(shadow_runs, another_backend_of_the_same_arithmetic) {
+TEST_F(shadow_runs, another_backend_of_the_same_arithmetic_gives_the_same_bytes) {
   program p(yard_, "cpu");
   conversation c(p);
   shadow s(p, shadow_options("plain"));
@@ -611,7 +611,7 @@ TEST_F(shadow_runs, a_reload_whose_new_copy_computes_live_texts_otherwise_is_rej
   EXPECT_EQ(p.reload("cpu")["changed"], true) << "without a canary nothing finds it";
 }
 
-TEST_F(shadow_runs, a_canary_of_a_scheduler) {
+TEST_F(shadow_runs, a_canary_of_a_scheduler_gives_the_same_bytes) {
   program p(yard_, "cpu");
   requests r(p);
   const std::vector<std::string> expected = r.texts();

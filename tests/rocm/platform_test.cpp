@@ -51,7 +51,7 @@ TEST(rocm_platform, texts_of_identities) {
   EXPECT_EQ(gpu::lower_case("0000:0A:FF.1"), "0000:0a:ff.1");
 }
 
-TEST(rocm_platform, versions) {
+TEST(rocm_platform, versions_are_written_as_major_and_minor) {
   EXPECT_EQ(version_text(50220730), "5.2");
   EXPECT_EQ(version_text(70151831), "7.1");
 }
@@ -91,7 +91,7 @@ TEST(rocm_platform, a_target_without_code_is_named) {
   EXPECT_FALSE(has_code("gfx"));
 }
 
-TEST(rocm_platform, reasons) {
+TEST(rocm_platform, each_failure_is_reported_with_its_reason) {
   const struct {
     const char *settings, *kfd, *says;
   } cases[] = {

@@ -51,7 +51,7 @@ class Audit(unittest.TestCase):
                  "--accepted", self.write("accepted", accepted)]
         return subprocess.run(words, check=False, capture_output=True, text=True)
 
-    def test_what_counts(self):
+    def test_open_and_outdated_packages_count_and_unimportant_ones_do_not(self):
         for package, release, bad, why in (
                 ("elfutils", {"status": "open", "urgency": "low"}, True, "nothing is mended yet"),
                 ("elfutils", {"status": "undetermined", "urgency": "low"}, True, "the severity is unknown"),

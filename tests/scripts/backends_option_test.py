@@ -108,7 +108,7 @@ class Choice(Configured):
                 self.assertEqual("Backend lacking is not built: a compiler is needed" in done.stdout, wanted)
                 shutil.rmtree(self.tree / "build")
 
-    def test_rejected(self):
+    def test_wrong_choices_are_rejected_by_name(self):
         for backends, said, why in REJECTED:
             with self.subTest(backends, why=why):
                 done = self.choose(backends)

@@ -72,7 +72,7 @@ class History(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout),
                          (0, "check-commits: no git history here, nothing to check\n"))
 
-    def test_since_the_rule(self):
+    def test_commits_older_than_the_rule_are_accepted(self):
         self.git("init", "-q")
         self.git("commit", "-q", "--allow-empty", "-m", "wip", date="2026-11-01T00:00:00Z")
         self.assertEqual(self.check().returncode, 0, "older than the rule")

@@ -51,7 +51,7 @@ class Tables(unittest.TestCase):
         self.assertLessEqual({"core", "host", "common"}, set(self.measured[1]))
         self.assertEqual(self.complaints(self.text), "")
 
-    def test_planted_faults(self):
+    def test_planted_faults_are_reported(self):
         for old, new, says in FAULTS:
             with self.subTest(new):
                 self.assertIn(old, self.text)
@@ -66,7 +66,7 @@ class Tables(unittest.TestCase):
             with self.subTest(content):
                 self.assertEqual(self.script.names_in(content), {name[:-1]} if found else set())
 
-    def test_opened(self):
+    def test_a_library_that_a_backend_opens_has_a_row(self):
         """Of whatever backend opens something and was built."""
         rows = re.findall(r"^\| `(lib\w+\S*)` \| .* \| `(\w+)` \|$", self.text.split("## Opened")[1], re.MULTILINE)
         self.assertGreaterEqual(len(rows), 3)

@@ -110,7 +110,7 @@ class Versions(unittest.TestCase):
         others = {name for name in listed.stdout.splitlines() if not re.match(r"plugins/[\w-]+/(CMakeLists.txt|CHANGELOG.md)$", name)}
         self.assertEqual(others - known, set())
 
-    def test_planted_faults(self):
+    def test_planted_faults_are_reported(self):
         version = run(SCRIPT).stdout.strip()
         for name, old, new, says in FAULTS:
             with self.subTest(f"{name}: {new}"):

@@ -118,7 +118,7 @@ class Base(unittest.TestCase):
         self.git("commit", "--allow-empty", "-q", "-m", "c")
         return self.git("rev-parse", "HEAD")
 
-    def test_merge_base_then_parent(self):
+    def test_the_base_is_the_merge_base_or_on_main_the_parent(self):
         with self.assertRaisesRegex(module.Skip, "no git history"):
             module.find_base(None)
         self.git("init", "-q", "-b", "main")

@@ -124,7 +124,7 @@ class Changed(unittest.TestCase):
         (self.tree / ".clang-tidy").write_text("Checks: y\n", encoding="utf-8")
         self.assertEqual(len(self.lint()[0]), 4)
 
-    def test_of_too_many_the_most_telling(self):
+    def test_of_too_many_files_the_most_telling_are_looked_at(self):
         self.git("checkout", "-q", "-b", "work")
         self.commit()
         for name in ("alone.cpp", "one.hpp", "two.hpp"):

@@ -68,7 +68,7 @@ class Split(unittest.TestCase):
         for name in set(BACKENDS) - set(FREE):
             del self.debian[f"bitnet-backend-{name}"]
 
-    def test_names(self):
+    def test_names_of_debian_and_rpm_are_equal(self):
         self.assertGreater(len(self.debian), 10)
         self.assertEqual(set(self.debian), set(self.rpm))
         for name, sections in self.rpm.items():
@@ -221,7 +221,7 @@ bitnet-backend-one (0.3.0-1) unstable; urgency=medium
             for field in ("Depends", "Recommends"):
                 self.assertNotIn("cuda", others.get(field, ""), f"{name}: {field}")
 
-    def test_the_same_from_each_folder(self):
+    def test_shared_memory_is_in_no_unnamed_namespace(self):
         """nvcc names shared memory of an unnamed namespace after the folder that it compiles in."""
         looked = 0
         for file in (*ROOT.glob("plugins/cuda/kernels/*.cu*"), *ROOT.glob("plugins/gpu-common/simt/*.cu*")):
@@ -268,7 +268,7 @@ OTHER_COMPILERS = [
 
 
 class OtherCompiler(unittest.TestCase):
-    def test_is_rejected(self):
+    def test_another_compiler_is_rejected(self):
         for words, status, said, why in OTHER_COMPILERS:
             with self.subTest(why):
                 done = subprocess.run([ROOT / "scripts/package", *words], capture_output=True, text=True, check=False)

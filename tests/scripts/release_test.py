@@ -91,7 +91,7 @@ class Release(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stderr
 
-    def test_signed(self):
+    def test_a_signed_release_has_each_file_and_its_signature(self):
         said = self.made("--key", self.key)
         self.assertIn("there is no release before this one", said)
         self.assertIn("were not validated", said)
@@ -111,7 +111,7 @@ class Release(unittest.TestCase):
             file.write("0  more\n")
         self.assertNotEqual(run(*check, cwd=folder).returncode, 0)
 
-    def test_unsigned(self):
+    def test_an_unsigned_release_has_no_signature(self):
         self.made("--unsigned")
         self.assertFalse((self.tree / "build/release-1.2.0/SHA256SUMS.sig").exists())
 
@@ -122,7 +122,7 @@ class Release(unittest.TestCase):
         self.rejected("is no private Ed25519 key", "--key", self.folder / "release.pem")
         self.rejected("Usage", "--unsigned", "more", ends=2)
 
-    def test_state_of_the_tree(self):
+    def test_a_tree_that_is_not_the_tag_is_rejected(self):
         self.git("tag", "-d", "v1.2.0")
         self.rejected("v1.2.0 is not this commit", "--unsigned")
         self.git("tag", "v1.2.0", "HEAD^")
@@ -161,7 +161,7 @@ class Release(unittest.TestCase):
         self.assertEqual((folder / "CHANGES.md").read_text(encoding="utf-8"), "- Of vulkan.\n")
         self.assertEqual((folder / "parts.spdx.json").read_text(encoding="utf-8"), "vulkan\n")
 
-    def test_a_backend_without_an_rpm_package(self):
+    def test_a_backend_without_an_rpm_package_is_packaged_for_debian_alone(self):
         self.git("tag", "cuda-v1.1.7")
         self.made("--unsigned", "--component", "cuda")
         self.assertTrue((self.tree / "build/release-cuda-1.1.7/bitnet-backend-cuda_1.1.7-1_amd64.deb").exists())

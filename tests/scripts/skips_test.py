@@ -108,7 +108,7 @@ class Reading(Tree):
         (self.tree / "a.log").write_text(CONSOLE, encoding="utf-8")
         return self.run_script("skips", *words, "a.log", "a.ctest.log")
 
-    def test_each_way_to_report(self):
+    def test_skips_are_found_in_each_way_to_report(self):
         done = self.read("--unexpected")
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout.splitlines(), FOUND)
@@ -131,7 +131,7 @@ class Reading(Tree):
         self.assertEqual(self.run_script("skips", log).stdout.splitlines(),
                          ["core.a: another", "core.a: known one", "UNEXPECTED core.b, core.c: known one"])
 
-    def test_expected_ones(self):
+    def test_expected_skips_are_not_reported(self):
         self.expect(*(f"{skip} -- because" for skip in FOUND))
         self.assertEqual(self.read("--unexpected").returncode, 0)
         self.expect(*(f"{skip} -- because" for skip in FOUND[1:]))

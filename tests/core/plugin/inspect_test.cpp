@@ -287,7 +287,7 @@ TEST(inspect, names_missing_libraries_without_a_package_too) {
   EXPECT_EQ(found.error().advice(), "install the missing libraries");
 }
 
-TEST(inspect, another_architecture_from_a_cross_compiler) {
+TEST(inspect, rejects_a_plugin_of_another_architecture) {
   if (!std::filesystem::exists(folder::built("aarch64"))) GTEST_SKIP() << "no aarch64 compiler";
   const auto found = inspect_fake("aarch64");
   ASSERT_FALSE(found.has_value());
@@ -673,7 +673,7 @@ TEST(inspect, a_note_may_have_eight_byte_alignment_and_unterminated_fields_are_r
   EXPECT_EQ(found.error().code, code::inspect_note) << found.error().reason;
 }
 
-TEST(inspect, an_empty_file_on_disk) {
+TEST(inspect, rejects_an_empty_file_on_disk) {
   const folder f;
   const auto file = open_trusted(f.write("empty.so", ""));
   ASSERT_TRUE(file.has_value());

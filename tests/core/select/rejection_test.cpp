@@ -540,7 +540,7 @@ TEST(rejection_none, a_missing_directory_is_reported) {
     EXPECT_NE(chosen.error().message.find(text), std::string::npos) << chosen.error().message;
 }
 
-TEST(rejection_none, the_search_path_of_the_installation) {
+TEST(rejection_none, a_search_includes_the_folder_of_the_installation) {
   recording_host host;
   registry all = registry::scan({}, host, {}, test::probing());
   report out;

@@ -52,7 +52,7 @@ TEST(comparing, a_distance_is_a_part_of_the_largest_live_logit) {
   EXPECT_EQ(compare(floats{0, 0}, floats{0, -0.0F}).relative, 0);
 }
 
-TEST(comparing, the_definition_in_long_double) {
+TEST(comparing, equals_the_definition_in_long_double) {
   std::mt19937 random(7);
   std::normal_distribution<float> logit(0, 4);
   for (int round = 0; round < 20; ++round) {
