@@ -1,7 +1,7 @@
 #pragma once
 // The context that all objects of an open device share, and the meaning of its results.
 
-#include "facts.hpp"
+#include "device_facts.hpp"
 
 namespace bitnet::level_zero {
 

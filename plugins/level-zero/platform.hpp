@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "facts.hpp"
+#include "device_facts.hpp"
 #include "sysman.hpp"
 
 namespace bitnet::level_zero {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bitnet/abi/info.h"
-#include "facts.hpp"
+#include "device_facts.hpp"
 #include "library.hpp"
 
 namespace bitnet::level_zero {

@@ -3,7 +3,7 @@
 #include "bitnet/abi/backend.h"
 #include "bitnet/abi/note.h"
 #include "gpu-common/backend.hpp"
-#include "opencl_platform.hpp"
+#include "platform.hpp"
 
 BITNET_BACKEND_NOTE("opencl", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
                     BITNET_NOTE_FIELD("class", "gpu") BITNET_NOTE_FIELD("flags", "hot-swap"))

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "opencl_device.hpp"
+#include "device.hpp"
 
 namespace bitnet::opencl {
 

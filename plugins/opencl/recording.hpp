@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "opencl_device.hpp"
+#include "device.hpp"
 
 namespace bitnet::opencl {
 

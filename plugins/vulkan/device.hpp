@@ -4,8 +4,8 @@
 #include <mutex>
 
 #include "gpu-common/driver.hpp"
+#include "library.hpp"
 #include "platform.hpp"
-#include "vk.hpp"
 
 namespace bitnet::vulkan {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "vk.hpp"
+#include "library.hpp"
 
 namespace bitnet::vulkan {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "bitnet/sdk/host.hpp"
+#include "device_facts.hpp"
 #include "gpu-common/backend.hpp"
-#include "physical.hpp"
-#include "vk.hpp"
+#include "library.hpp"
 
 namespace bitnet::vulkan {
 

@@ -40,8 +40,8 @@ if(NOT BITNET_SANITIZE AND NOT BITNET_COVERAGE)
 endif()
 
 bitnet_add_test(parity.vulkan.memory
-  SOURCES vulkan_memory_test.cpp ${CMAKE_CURRENT_LIST_DIR}/physical.cpp ${CMAKE_CURRENT_LIST_DIR}/forms.cpp
-          ${CMAKE_CURRENT_LIST_DIR}/vk.cpp
+  SOURCES vulkan_memory_test.cpp ${CMAKE_CURRENT_LIST_DIR}/device_facts.cpp ${CMAKE_CURRENT_LIST_DIR}/forms.cpp
+          ${CMAKE_CURRENT_LIST_DIR}/library.cpp
   LINK bitnet_gpu_common ${CMAKE_DL_LIBS} LABELS parity vulkan)
 target_include_directories(test_parity_vulkan_memory SYSTEM PRIVATE ${BITNET_VULKAN_HEADERS})
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bitnet/sdk/formats.hpp"
-#include "opencl_platform.hpp"
+#include "platform.hpp"
 
 namespace bitnet::opencl::test {
 

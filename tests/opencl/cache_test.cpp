@@ -12,7 +12,7 @@
 #include <iterator>
 
 #include "../scratch_folder.hpp"
-#include "opencl_platform.hpp"
+#include "platform.hpp"
 
 namespace bitnet::opencl::test {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <iterator>
 
+#include "device.hpp"
 #include "device_facts.hpp"
-#include "opencl_device.hpp"
-#include "opencl_platform.hpp"
+#include "platform.hpp"
 
 namespace bitnet::opencl::test {
 namespace {

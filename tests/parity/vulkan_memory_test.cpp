@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "bitnet/abi/answers.h"
-#include "vulkan/physical.hpp"
+#include "vulkan/device_facts.hpp"
 
 namespace bitnet::vulkan {
 namespace {

@@ -1,4 +1,4 @@
-#include "opencl_device.hpp"
+#include "device.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "facts.hpp"
+#include "device_facts.hpp"
 
 #include <algorithm>
 #include <cstdio>

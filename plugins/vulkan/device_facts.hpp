@@ -6,7 +6,7 @@
 
 #include "forms.hpp"
 #include "gpu-common/driver.hpp"
-#include "vk.hpp"
+#include "library.hpp"
 
 namespace bitnet::vulkan {
 

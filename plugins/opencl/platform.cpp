@@ -1,8 +1,8 @@
-#include "opencl_platform.hpp"
+#include "platform.hpp"
 
 #include <utility>
 
-#include "opencl_device.hpp"
+#include "device.hpp"
 
 namespace bitnet::opencl {
 namespace {

@@ -1,4 +1,4 @@
-#include "vk.hpp"
+#include "library.hpp"
 
 #include <dlfcn.h>
 

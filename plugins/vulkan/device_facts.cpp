@@ -1,4 +1,4 @@
-#include "physical.hpp"
+#include "device_facts.hpp"
 
 #include <algorithm>
 #include <cstdio>
