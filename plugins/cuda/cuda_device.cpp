@@ -30,7 +30,8 @@ meaning meaning_of(CUresult result) noexcept {
       return {BITNET_UNAVAILABLE,
               "update the driver, or use a build for this device's architecture"};
     case CUDA_ERROR_DEVICE_UNAVAILABLE:
-      return {BITNET_UNAVAILABLE, "another process has the device for itself"};
+      return {BITNET_UNAVAILABLE,
+              "another process uses the device exclusively; end it, or use another device"};
     case CUDA_ERROR_ECC_UNCORRECTABLE:
     case CUDA_ERROR_NVLINK_UNCORRECTABLE:
     case CUDA_ERROR_ILLEGAL_ADDRESS:
@@ -76,7 +77,7 @@ bitnet_status context::open(const sdk::reporter& report) {
     if (!facts.exclusive) return check(made, "cuDevicePrimaryCtxRetain", report);
     return report.from("cuda", static_cast<int>(made))
         .fail(BITNET_UNAVAILABLE,
-              "%s: its compute mode lets one process use it, and there is one (%s); end that, or "
+              "%s: its compute mode allows one process, and another one uses it (%s); end that, or "
               "allow more with nvidia-smi -c DEFAULT",
               facts.common.name.c_str(), cu.name_of(made).c_str());
   }
@@ -111,7 +112,7 @@ bitnet_status device_buffer::create(gpu::memory_place where, const sdk::reporter
     if (made == CUDA_ERROR_OUT_OF_MEMORY)
       return report.from("cuda", static_cast<int>(made))
           .fail(BITNET_OUT_OF_MEMORY,
-                "%s: the system has no %llu bytes for it that stay in memory (%s); use a smaller "
+                "%s: the system has no %llu bytes of pinned memory left (%s); use a smaller "
                 "batch or a shorter context",
                 context_.facts.common.name.c_str(), static_cast<unsigned long long>(bytes),
                 cu.name_of(made).c_str());
@@ -138,9 +139,10 @@ bitnet_status device_buffer::create(gpu::memory_place where, const sdk::reporter
 
 void overlap::refuse(CUresult answer) {
   if (!wanted_.exchange(false)) return;
-  log_(BITNET_LOG_INFO, context_.facts.common.name +
-                            ": the driver does not launch kernels beside those before them (" +
-                            context_.cu.name_of(answer) + "); they are launched one by one");
+  log_(BITNET_LOG_INFO,
+       context_.facts.common.name +
+           ": the driver does not launch a kernel before the previous one has ended (" +
+           context_.cu.name_of(answer) + "); kernels run one after another");
 }
 
 device::~device() {

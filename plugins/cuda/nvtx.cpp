@@ -43,15 +43,13 @@ gpu::watcher* find_watcher(const log_function& log) {
 #ifdef BITNET_CUDA_NVTX
   static tool loaded;
   if (loaded.is_there()) return &loaded;
-  log(BITNET_LOG_WARN,
-      std::string(variable) + " is '" + path +
-          "', and no tool came from there that takes ranges of NVTX 3; let it name "
-          "the library of one, or nothing");
+  log(BITNET_LOG_WARN, std::string(variable) + " is '" + path +
+                           "', which is not the library of a tool for ranges of NVTX 3; name such "
+                           "a library, or unset it");
 #else
-  log(BITNET_LOG_WARN,
-      std::string(variable) +
-          " is set, and this build has no ranges: nvtx3/nvToolsExt.h was not there "
-          "when it was made (cuda-nvtx of the CUDA toolkit)");
+  log(BITNET_LOG_WARN, std::string(variable) +
+                           " is set, but this build has no ranges; unset it, or build with "
+                           "nvtx3/nvToolsExt.h (cuda-nvtx of the CUDA toolkit)");
 #endif
   return nullptr;
 }

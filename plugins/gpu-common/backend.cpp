@@ -67,7 +67,8 @@ class queue_object {
     const uint64_t submitted = run_->submitted.load();
     if (value > submitted)
       return report.fail(
-          BITNET_TIMEOUT, "the timeline goes to %llu and no submitted step reaches %llu",
+          BITNET_TIMEOUT,
+          "submitted steps reach %llu of the timeline and not %llu; submit a step first",
           static_cast<unsigned long long>(submitted), static_cast<unsigned long long>(value));
     const range here(device_.watcher, "wait");
     return run_->wait(value, timeout_ns, report);
@@ -81,9 +82,9 @@ class queue_object {
   bitnet_status check_turn(uint64_t signal, const reporter& report) const {
     const uint64_t last = run_->submitted.load();
     if (signal > last) return BITNET_OK;
-    return report.fail(BITNET_INVALID_ARGUMENT, "signal %llu, the timeline goes to %llu already",
-                       static_cast<unsigned long long>(signal),
-                       static_cast<unsigned long long>(last));
+    return report.fail(
+        BITNET_INVALID_ARGUMENT, "signal %llu is not above %llu, which a submitted step reaches",
+        static_cast<unsigned long long>(signal), static_cast<unsigned long long>(last));
   }
 
   opened& device_;
@@ -167,7 +168,8 @@ class device_object {
   bitnet_status make_buffer(const bitnet_buffer_request& request, std::unique_ptr<step_buffer>& out,
                             const reporter& report) {
     if (const uint64_t most = alignment_of(open_.capabilities()); request.alignment_bytes > most)
-      return report.fail(BITNET_UNSUPPORTED, "buffers are aligned to %llu bytes at most",
+      return report.fail(BITNET_UNSUPPORTED, "an alignment of %llu bytes; expected at most %llu",
+                         static_cast<unsigned long long>(request.alignment_bytes),
                          static_cast<unsigned long long>(most));
     out = std::make_unique<step_buffer>(open_);
     out->bytes = request.bytes;

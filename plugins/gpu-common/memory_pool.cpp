@@ -13,15 +13,17 @@ lease::~lease() {
 memory_pool::~memory_pool() {
   if (!config_.enable_memory_tracking || used_bytes_ == 0) return;
   services_.log(BITNET_LOG_WARN, "memory pool",
-                std::to_string(used_bytes_) + " bytes were never given back");
+                std::to_string(used_bytes_) +
+                    " bytes were not returned before the device was closed; report it with the "
+                    "version of bitnet");
 }
 
 bitnet_status memory_pool::take(uint64_t bytes, memory_place where, lease& out,
                                 const sdk::reporter& report) {
   const auto too_much = [&] {
     return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
-                       "activations and step buffers may take %llu bytes, %llu are in use and %llu "
-                       "more are wanted; use a smaller batch",
+                       "the limit of activations and step buffers is %llu bytes: %llu are in use "
+                       "and %llu more are needed; use a smaller batch",
                        static_cast<unsigned long long>(config_.max_pool_size),
                        static_cast<unsigned long long>(used_bytes_),
                        static_cast<unsigned long long>(bytes));

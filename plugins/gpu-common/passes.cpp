@@ -130,7 +130,7 @@ bitnet_status program::check_passes(const sdk::reporter& report) const {
     const uint64_t fewest = passes_of(n, 0);
     if (fewest > most)
       return report.fail(BITNET_UNSUPPORTED,
-                         "%s: %llu passes through loops, and %s ends them after %llu; use the cpu "
+                         "%s needs loops of %llu passes, and %s ends loops after %llu; use the cpu "
                          "backend",
                          n.name.c_str(), static_cast<unsigned long long>(passes),
                          device_.about().name.c_str(), static_cast<unsigned long long>(most));

@@ -331,10 +331,10 @@ bitnet_status planner::attention(const bitnet_op& op, const fusion& f) {
   const auto head_dim = static_cast<uint32_t>(op.ints[3]);
   const uint32_t most_kept = device_.capabilities().max_kept;
   if (head_dim > most_kept * tiles_.group)
-    return report_.fail(BITNET_UNSUPPORTED,
-                        "attention heads of %u elements, %u at most on this device; use the cpu "
-                        "backend",
-                        head_dim, most_kept * tiles_.group);
+    return report_.fail(
+        BITNET_UNSUPPORTED,
+        "attention heads of %u elements; this device takes at most %u; use the cpu backend",
+        head_dim, most_kept * tiles_.group);
   if (device_.capabilities().attention_rows != 0) return attention_by_tiles(op, f);
   node n = start(kernel_id::attn_paged, op, op.outputs[0], grid::heads, heads);
   n.spec.constants[3] = (head_dim + tiles_.group - 1) / tiles_.group;

@@ -149,8 +149,8 @@ bitnet_status program::check_room(const sdk::reporter& report) const {
                        })->bytes;
   if (bytes > can.max_allocation_bytes || largest > can.max_binding_bytes)
     return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
-                       "activations of %llu bytes, one value of %llu: %s allocates %s at once and "
-                       "a kernel sees %s; use a smaller batch",
+                       "activations of %llu bytes, one value of %llu: %s allocates at most %s at "
+                       "once and a kernel sees at most %s; use a smaller batch",
                        static_cast<unsigned long long>(bytes),
                        static_cast<unsigned long long>(largest), device_.about().name.c_str(),
                        limit_text(can.max_allocation_bytes, can.max_allocation_name).c_str(),
@@ -159,16 +159,16 @@ bitnet_status program::check_room(const sdk::reporter& report) const {
     const bitnet_port& p = graph_.ports[i];
     const uint64_t needed = sdk::bytes_of_port(p, graph_, limits_);
     if (needed > can.max_binding_bytes)
-      return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
-                         "port %llu takes %llu bytes, a kernel sees %s; ask for fewer outputs",
-                         static_cast<unsigned long long>(i),
-                         static_cast<unsigned long long>(needed),
-                         limit_text(can.max_binding_bytes, can.max_binding_name).c_str());
+      return report.fail(
+          BITNET_OUT_OF_DEVICE_MEMORY,
+          "port %llu takes %llu bytes, a kernel sees at most %s; ask for fewer outputs",
+          static_cast<unsigned long long>(i), static_cast<unsigned long long>(needed),
+          limit_text(can.max_binding_bytes, can.max_binding_name).c_str());
     if (p.value == BITNET_NONE) continue;
     const bitnet_value& v = graph_.values[p.value];
     if (v.dtype == BITNET_DTYPE_I8 && v.dims[1] % 4 != 0)
       return report.fail(BITNET_UNSUPPORTED,
-                         "value %u: rows of %lld bytes go in and out in multiples of 4 only",
+                         "value %u of a port has rows of %lld bytes; expected a multiple of 4",
                          p.value, static_cast<long long>(v.dims[1]));
   }
   return BITNET_OK;

@@ -55,14 +55,18 @@ bitnet_status weight_set::plan(const opened& device, const bitnet_tensor_desc* d
 bitnet_status weight_set::create(const bitnet_tensor_desc* descs, uint32_t desc_size, uint32_t n,
                                  sdk::scales_are scales_now, const sdk::reporter& report) {
   if (n != 0 && (!descs || desc_size < sizeof(bitnet_tensor_desc)))
-    return report.fail(BITNET_INVALID_ARGUMENT, "tensor descriptions missing or too short");
+    return report.fail(
+        BITNET_INVALID_ARGUMENT,
+        "expected tensor descriptions of at least %zu bytes; found %u bytes, or NULL",
+        sizeof(bitnet_tensor_desc), desc_size);
   tensors_.resize(n);
   const auto* at = reinterpret_cast<const uint8_t*>(descs);
   const bool planned = scales_now == sdk::scales_are::to_come;
   for (device_weight& w : tensors_) {
     const auto* desc = reinterpret_cast<const bitnet_tensor_desc*>(at);
     if (desc->struct_size > desc_size)
-      return report.fail(BITNET_INVALID_ARGUMENT, "a tensor description of %u bytes in %u",
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "a tensor description of %u bytes in a list of descriptions of %u",
                          desc->struct_size, desc_size);
     sdk::tensor& t = w.tensor;
     if (bitnet_status s = sdk::describe(desc, t, scales_now, report); failed(s)) return s;
@@ -138,7 +142,8 @@ bitnet_status weight_set::write(uint32_t index, uint64_t offset, const void* dat
   sdk::tensor& t = tensors_[index].tensor;
   if (offset != t.written || bytes > t.desc.data_bytes - t.written || (bytes && !data))
     return report.fail(BITNET_INVALID_ARGUMENT,
-                       "tensor %s: %llu bytes at %llu do not continue the %llu of %llu there are",
+                       "tensor %s: a write of %llu bytes at %llu; expected data that begins at "
+                       "%llu and ends by %llu",
                        t.name.c_str(), static_cast<unsigned long long>(bytes),
                        static_cast<unsigned long long>(offset),
                        static_cast<unsigned long long>(t.written),

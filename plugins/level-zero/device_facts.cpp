@@ -95,7 +95,8 @@ std::string language_of(const library& calls, ze_device_handle_t device) {
            std::to_string(ZE_MINOR_VERSION(version)) + ", 1.1 is needed; update its driver";
   constexpr ze_device_fp_flags_t needed =
       ZE_DEVICE_FP_FLAG_ROUND_TO_NEAREST | ZE_DEVICE_FP_FLAG_INF_NAN;
-  if ((can.fp32flags & needed) != needed) return "its float has no infinity, or other roundings";
+  if ((can.fp32flags & needed) != needed)
+    return "its float has no infinity, or does not round to nearest";
   return "";
 }
 

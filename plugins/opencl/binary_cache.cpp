@@ -153,7 +153,7 @@ bool binary_cache::load(std::string_view key, std::vector<unsigned char>& out,
   }
   struct stat s{};
   if (fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode) || !only_ours(s)) {
-    note = path + " is not a file that only this user can write; not used";
+    note = path + " is not used: users other than this one can write it, or it is not a file";
     return false;
   }
   std::vector<unsigned char> bytes;
@@ -184,8 +184,8 @@ bool binary_cache::store(std::string_view key, const std::vector<unsigned char>&
   struct stat s{};
   if ((folder.get() < 0 && errno == EPERM) ||
       (folder.get() >= 0 && (fstat(folder.get(), &s) != 0 || !only_ours(s)))) {
-    note = "compiled kernels are not kept: others than this user can write to " + folder_ +
-           ", or lead it elsewhere";
+    note = "compiled kernels are not kept: users other than this one can write to " + folder_ +
+           ", or replace it";
     return false;
   }
   if (folder.get() < 0) return failed("cannot make " + folder_);

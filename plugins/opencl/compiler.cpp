@@ -64,7 +64,7 @@ bool compiler::from_cache(const std::string& key, const std::string& options,
     }
   }
   if (program) cl.clReleaseProgram(program);
-  log(BITNET_LOG_WARN, "the driver does not take the kernels kept in " + cache.path_of(key) + ": " +
+  log(BITNET_LOG_WARN, "the driver refuses the compiled kernels in " + cache.path_of(key) + ": " +
                            status_name(status != CL_SUCCESS ? status : loaded) +
                            "; they are compiled again");
   return false;
@@ -73,7 +73,7 @@ bool compiler::from_cache(const std::string& key, const std::string& options,
 void compiler::to_cache(const std::string& key, cl_program program) const {
   if (cache.path_of(key).empty()) return;
   size_t bytes = 0;
-  std::string note = "compiled kernels are not kept: the driver does not give them out";
+  std::string note = "compiled kernels are not kept: the driver does not return them";
   const auto ask = [&](cl_program_info what, size_t room, void* to) {
     return cl.clGetProgramInfo(program, what, room, to, nullptr) == CL_SUCCESS;
   };

@@ -115,9 +115,9 @@ std::string refusal_of(const library& cl, cl_device_id device, const std::string
   if (value_of<cl_bool>(cl, device, CL_DEVICE_COMPILER_AVAILABLE) == CL_FALSE)
     return "its driver has no compiler";
   if (value_of<cl_bool>(cl, device, CL_DEVICE_ENDIAN_LITTLE) == CL_FALSE)
-    return "it is big-endian, and weights are kept little-endian";
+    return "it is big-endian, and the kernels read little-endian weights";
   if (text_of(cl, device, CL_DEVICE_NAME).starts_with("llvmpipe"))
-    return "its driver ends loops after 65535 passes without saying so; use PoCL "
+    return "its driver ends loops after 65535 passes without an error; use PoCL "
            "(pocl-opencl-icd) or the cpu backend";
   const auto single = value_of<cl_device_fp_config>(cl, device, CL_DEVICE_SINGLE_FP_CONFIG);
   if (!(single & CL_FP_ROUND_TO_NEAREST)) return "it does not round float to nearest";

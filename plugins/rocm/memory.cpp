@@ -27,7 +27,7 @@ bitnet_status device_buffer::create(gpu::memory_place where, const sdk::reporter
     if (made == hipErrorOutOfMemory)
       return report.from("hip", made)
           .fail(BITNET_OUT_OF_MEMORY,
-                "%s: the system has no %llu bytes for it that stay in memory (%s); use a smaller "
+                "%s: the system has no %llu bytes of pinned memory left (%s); use a smaller "
                 "batch or a shorter context",
                 context_.facts.common.name.c_str(), static_cast<unsigned long long>(bytes),
                 hip.name_of(made).c_str());

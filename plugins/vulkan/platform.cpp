@@ -105,10 +105,11 @@ bitnet_status platform::enumerate(const sdk::reporter& report) {
   all.resize(n);
   for (VkPhysicalDevice device : all) look_at(device);
   if (facts_.empty())
-    return report.fail(BITNET_UNAVAILABLE,
-                       "no Vulkan device of %u can run the kernels; install a driver for your GPU, "
-                       "or mesa-vulkan-drivers for one in software",
-                       n);
+    return report.fail(
+        BITNET_UNAVAILABLE,
+        "none of %u Vulkan devices can run the kernels; install a driver for your GPU, "
+        "or mesa-vulkan-drivers for one in software",
+        n);
   return BITNET_OK;
 }
 

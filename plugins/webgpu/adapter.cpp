@@ -129,11 +129,12 @@ std::string describe(const runtime& on, const wishes& user, adapter& out) {
   const std::scoped_lock held(on.lock);
   adapter_info info;
   if (on.wgpu.AdapterGetInfo(out.handle, &info) != status_success)
-    return "it says nothing of itself";
+    return "it does not report its properties";
   identify(info, out.about);
   const bool limited = on.wgpu.AdapterGetLimits(out.handle, &out.most) == status_success;
   out.most.nextInChain = nullptr;
-  std::string refusal = limited ? refusal_of(info, out.most, user) : "it does not say its limits";
+  std::string refusal =
+      limited ? refusal_of(info, out.most, user) : "it does not report its limits";
   on.wgpu.AdapterInfoFreeMembers(info);
   if (!refusal.empty()) return refusal;
   limit(out.most, out.about.capabilities);

@@ -66,7 +66,7 @@ class failures : public testing::Test {
 // A recording that the driver does not take as it is meant is made once more.
 TEST_F(failures, of_what_lets_kernels_overlap_cost_nothing_else) {
   for (const CUresult result : {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED})
-    EXPECT_EQ(go_on_without("beside those before", result), 3u)
+    EXPECT_EQ(go_on_without("before the previous one has ended", result), 3u)
         << "the edge, the graph, and its launch";
 }
 
@@ -82,7 +82,7 @@ TEST_F(failures, of_the_forms_that_a_device_shows_are_said) {
 // What there is no memory to send through goes the direct way.
 TEST_F(failures, of_memory_for_uploads_cost_nothing_else) {
   for (const CUresult result : {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED})
-    EXPECT_EQ(go_on_without("no memory for uploads", result), 1u);
+    EXPECT_EQ(go_on_without("no pinned memory for uploads", result), 1u);
 }
 
 // What gives back says nothing, and there is no error to say then.

@@ -91,14 +91,15 @@ TEST(limits_of_a_device, a_model_that_exceeds_one_is_rejected_with_its_name) {
         "use a smaller context"}},
       {{"values of 6 tokens, 4800 bytes each", 4096, mebibyte, 6, 8},
        BITNET_OUT_OF_DEVICE_MEMORY,
-       {"one value of 4864", "a kernel sees 4096 (maxStorageBufferBindingSize)",
+       {"one value of 4864", "a kernel sees at most 4096 (maxStorageBufferBindingSize)",
         "use a smaller batch"}},
       {{"two values of 4096 bytes beside one of 2560", 4096, 8192, 5, 8},
        BITNET_OUT_OF_DEVICE_MEMORY,
-       {"one value of 4096", "allocates 8192 (maxBufferSize) at once", "use a smaller batch"}},
+       {"one value of 4096", "allocates at most 8192 (maxBufferSize) at once",
+        "use a smaller batch"}},
       {{"logits of 1200 tokens", 4096, mebibyte, 1, 8, 1200},
        BITNET_OUT_OF_DEVICE_MEMORY,
-       {"takes 4800 bytes", "a kernel sees 4096 (maxStorageBufferBindingSize)",
+       {"takes 4800 bytes", "a kernel sees at most 4096 (maxStorageBufferBindingSize)",
         "ask for fewer outputs"}},
   };
   for (const auto& row : rows) {

@@ -30,9 +30,12 @@ TEST(guarded, turns_every_exception_into_a_status) {
     void (*thrower)();
     bitnet_status status;
     const char* message;
-  } rows[] = {{[] { throw std::bad_alloc(); }, BITNET_OUT_OF_MEMORY, "out of memory"},
-              {[] { throw std::runtime_error("why"); }, BITNET_INTERNAL, "why"},
-              {[] { throw 7; }, BITNET_INTERNAL, "unknown exception"}};
+  } rows[] = {
+      {[] { throw std::bad_alloc(); }, BITNET_OUT_OF_MEMORY,
+       "the host has no memory left; end other programs, or use a smaller model, context or batch"},
+      {[] { throw std::runtime_error("why"); }, BITNET_INTERNAL, "why"},
+      {[] { throw 7; }, BITNET_INTERNAL,
+       "an exception of an unknown type; report it to the backend's vendor"}};
   for (const auto& row : rows) {
     bitnet_error err{};
     err.struct_size = sizeof err;

@@ -53,7 +53,7 @@ TEST_P(failures, of_each_call_are_said) {
 TEST_P(failures, out_of_memory_is_a_status_of_its_own) {
   expect_statuses(fail_each(hipErrorOutOfMemory), BITNET_OUT_OF_DEVICE_MEMORY, "hipHostMalloc",
                   BITNET_OUT_OF_MEMORY);
-  EXPECT_NE(log_.find("no memory for uploads that stays in place"), std::string::npos);
+  EXPECT_NE(log_.find("no pinned memory for uploads"), std::string::npos);
 }
 
 // From there on the runtime gives the same answer to every call.

@@ -245,8 +245,8 @@ std::string doubt(const timings& streams, const timings& prompts, double stream,
   if (apart > most_spread)
     return "repetitions are " + percent_text(apart) + " apart: another program is computing";
   if (stream < far_below * best)
-    return "the memory gave " + three_digits(stream) + " GB/s, at its best so far " +
-           three_digits(best) + ": another program is reading";
+    return "the memory bandwidth was " + three_digits(stream) + " GB/s, and " + three_digits(best) +
+           " GB/s at its best: another program is using it";
   return "";
 }
 
@@ -329,7 +329,7 @@ std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t 
     const std::scoped_lock lock(mutex);
     known.unsettled = std::time(nullptr);
     known.table.clear();
-    return "there is no room for twice what the last caches hold";
+    return "there is no memory for twice the size of the last-level caches";
   }
   material m(bytes, host.width(), large_pages);
   // Unwritten pages share one physical page, so each worker writes the pages that it will read.

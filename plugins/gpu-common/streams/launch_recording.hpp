@@ -135,8 +135,11 @@ class launch_recording : public recording {
                          const sdk::reporter& report) const {
     const kernel& run = kernel_of(one);
     if (one.bindings.size() > std::size(values.memory) || one.params.size() > max_params)
-      return report.fail(BITNET_INTERNAL, "%s: %zu bindings and %zu words of parameters",
-                         run.form.function.c_str(), one.bindings.size(), one.params.size());
+      return report.fail(
+          BITNET_INTERNAL,
+          "%s: %zu bindings and %zu words of parameters; expected at most %zu and %u",
+          run.form.function.c_str(), one.bindings.size(), one.params.size(),
+          std::size(values.memory), max_params);
     for (size_t i = 0; i < one.bindings.size(); ++i)
       values.memory[i] = std::bit_cast<uint64_t>(address_of(one.bindings[i]));
     std::copy_n(run.spec.constants, std::size(values.constants), values.constants);

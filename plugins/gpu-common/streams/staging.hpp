@@ -65,8 +65,8 @@ class staging {
       return context_.check(made, Api::pinned_call, report);
     refused_ = true;
     log_(BITNET_LOG_INFO, context_.facts.common.name +
-                              ": the system has no memory for uploads that stays in place (" +
-                              Api::name_of(context_, made) + "); weights go to it the slower way");
+                              ": the system has no pinned memory for uploads (" +
+                              Api::name_of(context_, made) + "); weights are uploaded more slowly");
     return BITNET_OK;
   }
 

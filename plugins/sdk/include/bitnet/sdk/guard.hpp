@@ -85,19 +85,23 @@ bitnet_status guarded(bitnet_error* err, const char* where, Body&& body) noexcep
     return body(report);
   } catch (const over_budget& e) {
     return report.fail(BITNET_OUT_OF_MEMORY,
-                       "this device may hold %llu bytes, %llu are in use and %llu more are wanted",
+                       "the memory limit of this device is %llu bytes: %llu are in use and %llu "
+                       "more are needed; raise the limit, or use a smaller model, context or batch",
                        static_cast<unsigned long long>(e.most),
                        static_cast<unsigned long long>(e.used),
                        static_cast<unsigned long long>(e.wanted));
   } catch (const std::bad_alloc&) {
-    return report.fail(BITNET_OUT_OF_MEMORY, "out of memory");
+    return report.fail(BITNET_OUT_OF_MEMORY,
+                       "the host has no memory left; end other programs, or use a smaller model, "
+                       "context or batch");
   } catch (const std::system_error& e) {
     return report.from(domain_of(e.code().category()), e.code().value())
         .fail(BITNET_INTERNAL, "%s", e.what());
   } catch (const std::exception& e) {
     return report.fail(BITNET_INTERNAL, "%s", e.what());
   } catch (...) {
-    return report.fail(BITNET_INTERNAL, "unknown exception");
+    return report.fail(BITNET_INTERNAL,
+                       "an exception of an unknown type; report it to the backend's vendor");
   }
 }
 

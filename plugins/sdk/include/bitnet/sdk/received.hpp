@@ -24,13 +24,14 @@ inline bool is_zero(const void* data, uint64_t from, uint64_t to) noexcept {
 template <class Struct>
 bitnet_status receive(const Struct* from, uint64_t least, Struct& out, const char* what,
                       const reporter& report) noexcept {
-  if (!from || from->struct_size < least || from->struct_size > most_struct_bytes)
-    return report.fail(BITNET_INVALID_ARGUMENT,
-                       "the %s is missing, or its %u bytes are no size of one", what,
-                       from ? from->struct_size : 0);
+  if (!from) return report.fail(BITNET_INVALID_ARGUMENT, "%s: expected a struct; found NULL", what);
+  if (from->struct_size < least || from->struct_size > most_struct_bytes)
+    return report.fail(
+        BITNET_INVALID_ARGUMENT, "%s: expected a struct of %llu to %u bytes; found %u bytes", what,
+        static_cast<unsigned long long>(least), most_struct_bytes, from->struct_size);
   if (!is_zero(from, sizeof out, from->struct_size))
     return report.fail(BITNET_UNSUPPORTED,
-                       "the %s says something that this backend does not know; update the backend",
+                       "the %s sets a member that this backend does not know; update the backend",
                        what);
   out = {};
   std::memcpy(&out, from, std::min<uint64_t>(from->struct_size, sizeof out));
@@ -43,7 +44,7 @@ template <class Struct>
 bitnet_status receive_array(const Struct* from, uint32_t size, uint32_t n, std::vector<Struct>& out,
                             const char* what, const reporter& report) {
   if (n != 0 && !from)
-    return report.fail(BITNET_INVALID_ARGUMENT, "expected %u structs (%s); found no list", n, what);
+    return report.fail(BITNET_INVALID_ARGUMENT, "expected %u structs (%s); found NULL", n, what);
   if (n != 0 && (size < sizeof(Struct) || size > most_struct_bytes))
     return report.fail(BITNET_INVALID_ARGUMENT,
                        "expected structs (%s) of %zu to %llu bytes; found %u bytes", what,
@@ -53,7 +54,7 @@ bitnet_status receive_array(const Struct* from, uint32_t size, uint32_t n, std::
   for (uint32_t i = 0; i < n; ++i, at += size) {
     if (!is_zero(at, sizeof(Struct), size))
       return report.fail(BITNET_UNSUPPORTED,
-                         "%s %u says something that this backend does not know; update the backend",
+                         "%s %u sets a member that this backend does not know; update the backend",
                          what, i);
     std::memcpy(&out[i], at, sizeof(Struct));
   }

@@ -161,7 +161,8 @@ struct slots {
                                uint32_t out_size, uint32_t* count, bitnet_error* err) {
     return guarded(err, "kernels", [&](const reporter& report) {
       if (!has_room(out, out_size, count))
-        return report.fail(BITNET_INVALID_ARGUMENT, "no room for the kernels was given");
+        return report.fail(BITNET_INVALID_ARGUMENT,
+                           "expected an array for the kernels and its length; found NULL");
       std::vector<bitnet_kernel_info> all;
       if (bitnet_status s = backends::get(self)->kernels(index, all, report); failed(s)) return s;
       hand_over_all(all, out, out_size, count);
@@ -205,11 +206,14 @@ struct slots {
       if (bitnet_status s = receive(request, sizeof known, known, "buffer request", report);
           failed(s))
         return s;
-      if (known.bytes == 0) return report.fail(BITNET_INVALID_ARGUMENT, "a buffer of 0 bytes");
+      if (known.bytes == 0)
+        return report.fail(BITNET_INVALID_ARGUMENT, "a buffer of 0 bytes; expected 1 or more");
       if (!understood(known.usage, 0))
-        return report.fail(BITNET_UNSUPPORTED, "usage %#x of a buffer is not known", known.usage);
+        return report.fail(BITNET_UNSUPPORTED, "this backend does not know usage %#x of a buffer",
+                           known.usage);
       if (known.alignment_bytes & (known.alignment_bytes - 1))
-        return report.fail(BITNET_INVALID_ARGUMENT, "alignment %llu of a buffer: no power of two",
+        return report.fail(BITNET_INVALID_ARGUMENT,
+                           "alignment %llu of a buffer is not a power of two",
                            static_cast<unsigned long long>(known.alignment_bytes));
       return give<buffers>(out, report, [&](auto& made) {
         return devices::get(device)->make_buffer(known, made, report);
@@ -242,7 +246,8 @@ struct slots {
           failed(s))
         return s;
       if (known.reserved_0 != 0)
-        return report.fail(BITNET_UNSUPPORTED, "reserved_0 of the weights request is not 0");
+        return report.fail(BITNET_UNSUPPORTED,
+                           "reserved_0 of the weights request is not 0; update the backend");
       return give<weight_sets>(out, report, [&](auto& made) {
         made = devices::get(device)->make_weights(known.cancel_token);
         return made->create(known.descs, known.desc_size, known.n, scales_are::given, report);
@@ -281,7 +286,8 @@ struct slots {
           failed(s))
         return s;
       if (known.reserved_0 != 0)
-        return report.fail(BITNET_UNSUPPORTED, "reserved_0 of the query request is not 0");
+        return report.fail(BITNET_UNSUPPORTED,
+                           "reserved_0 of the query request is not 0; update the backend");
       if (!levels || !out) return report.fail(BITNET_INVALID_ARGUMENT, "levels or out is NULL");
       std::vector<uint32_t> all;
       bitnet_graph_estimate estimate{};
@@ -302,7 +308,7 @@ struct slots {
           failed(s))
         return s;
       if (known.n_weights != 0 && !known.weights)
-        return report.fail(BITNET_INVALID_ARGUMENT, "%u weights announced, none given",
+        return report.fail(BITNET_INVALID_ARGUMENT, "expected a list of %u weights; found NULL",
                            known.n_weights);
       weight_list<typename Objects::weights> all;
       for (uint32_t i = 0; i < known.n_weights; ++i) {
@@ -344,7 +350,8 @@ struct slots {
       if (bitnet_status s = receive(request, least, known, "prepare request", report); failed(s))
         return s;
       if (known.reserved_0 != 0 || known.reserved_1 != 0)
-        return report.fail(BITNET_UNSUPPORTED, "a reserved member of the prepare request is not 0");
+        return report.fail(BITNET_UNSUPPORTED,
+                           "a reserved member of the prepare request is not 0; update the backend");
       return bindings::get(binding)->prepare(known, report);
     });
   }
@@ -353,7 +360,8 @@ struct slots {
                                      uint32_t out_size, uint32_t* count, bitnet_error* err) {
     return guarded(err, "program_stats", [&](const reporter& report) {
       if (!has_room(out, out_size, count))
-        return report.fail(BITNET_INVALID_ARGUMENT, "no room for the counts was given");
+        return report.fail(BITNET_INVALID_ARGUMENT,
+                           "expected an array for the counts and its length; found NULL");
       std::vector<bitnet_kernel_stat> all = programs::get(program)->stats();
       hand_over_all(all, out, out_size, count);
       return BITNET_OK;
@@ -418,9 +426,11 @@ struct slots {
       if (bitnet_status s = receive(step, offsetof(bitnet_step, top_logits), known, "step", report);
           failed(s))
         return s;
-      if (!known.binding) return report.fail(BITNET_INVALID_ARGUMENT, "the step names no binding");
+      if (!known.binding)
+        return report.fail(BITNET_INVALID_ARGUMENT, "the binding of the step is NULL");
       if (known.reserved_0 != 0)
-        return report.fail(BITNET_UNSUPPORTED, "reserved_0 of the step is not 0");
+        return report.fail(BITNET_UNSUPPORTED,
+                           "reserved_0 of the step is not 0; update the backend");
       return queues::get(queue)->submit(known, *bindings::get(known.binding), report);
     });
   }

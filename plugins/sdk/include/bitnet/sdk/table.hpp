@@ -35,13 +35,14 @@ inline bitnet_status fill_table(const bitnet_host_v0* host_services,
   out->need_minor_max = spoken.newest;
   // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a pointer is what is meant
   if (!request || !BITNET_HAS_FIELD(request, bitnet_open_request, params))
-    return report.fail(BITNET_INVALID_ARGUMENT, "the open request is missing or too short");
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "the open request is missing, or has no member params; update the host");
   if (!host::complete(host_services))
     return report.fail(BITNET_INVALID_ARGUMENT,
                        "the host lacks a service: log, parallel_width, parallel_run, cancelled and "
-                       "now_ns are required");
+                       "now_ns are required; update the host");
   if (request->n_params != 0 && !request->params)
-    return report.fail(BITNET_INVALID_ARGUMENT, "%u parameters announced, none given",
+    return report.fail(BITNET_INVALID_ARGUMENT, "expected a list of %u parameters; found NULL",
                        request->n_params);
   const uint32_t lowest = std::max(request->abi_minor_min, spoken.oldest);
   const uint32_t highest = std::min(request->abi_minor_max, spoken.newest);

@@ -84,11 +84,12 @@ inline bitnet_status receive_graph(const bitnet_graph* g, bitnet_graph& out,
                                    const reporter& report) {
   if (bitnet_status s = receive(g, sizeof out, out, "graph", report); failed(s)) return s;
   if (out.reserved_0 != 0)
-    return report.fail(BITNET_UNSUPPORTED, "reserved_0 of the graph is not 0");
+    return report.fail(BITNET_UNSUPPORTED, "reserved_0 of the graph is not 0; update the backend");
   if (out.n_values == 0 || out.n_ops == 0 || out.n_values > most_in_graph ||
       out.n_ops > most_in_graph || out.n_ports > most_in_graph)
     return report.fail(BITNET_INVALID_ARGUMENT,
-                       "%u values, %u ops and %u ports: 1 to %u values and ops expected",
+                       "%u values, %u ops and %u ports; expected 1 to %u values and ops, and no "
+                       "more ports than that",
                        out.n_values, out.n_ops, out.n_ports, most_in_graph);
   return BITNET_OK;
 }

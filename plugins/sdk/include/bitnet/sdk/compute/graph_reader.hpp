@@ -54,7 +54,8 @@ class graph_reader {
       if (is_composite(op)) {
         if (bitnet_status s = check_composite(op); failed(s)) return s;
         const uint64_t end = at_ + 1 + op.body_count;
-        if (!ends.empty() && end > ends.back()) return reject("its body ends after that around it");
+        if (!ends.empty() && end > ends.back())
+          return reject("its body ends after the body that contains it");
         ends.push_back(end);
       } else if (bitnet_status s = check_primitive(op); failed(s)) {
         return s;
@@ -73,15 +74,16 @@ class graph_reader {
 
   bitnet_status check_value(uint32_t i) const {
     const bitnet_value& v = out_.values[i];
-    const auto fail = [&](bitnet_status code) {
-      return report_.fail(code, "value %u: type %u with dims %lld x %lld", i, v.dtype,
-                          static_cast<long long>(v.dims[0]), static_cast<long long>(v.dims[1]));
+    const auto fail = [&](bitnet_status code, const char* why) {
+      return report_.fail(code, "value %u (type %u, %lld x %lld): %s", i, v.dtype,
+                          static_cast<long long>(v.dims[0]), static_cast<long long>(v.dims[1]),
+                          why);
     };
     const bool named = v.dims[0] == BITNET_DIM_TOKENS || v.dims[0] == BITNET_DIM_OUTPUTS;
     if (element_bytes(v.dtype) == 0 || v.reserved_0 != 0 || (v.dims[0] < 0 && !named))
-      return fail(BITNET_UNSUPPORTED);
+      return fail(BITNET_UNSUPPORTED, "this backend does not know the type or a dimension");
     if (v.dims[0] == 0 || v.dims[0] > max_extent || v.dims[1] < 1 || v.dims[1] > max_extent)
-      return fail(BITNET_INVALID_ARGUMENT);
+      return fail(BITNET_INVALID_ARGUMENT, "dimensions of 1 to 2^31 are expected");
     return BITNET_OK;
   }
 
@@ -100,9 +102,11 @@ class graph_reader {
         return wrong_port(i, "this backend does not know the role", BITNET_UNSUPPORTED);
       const bool has_value = (value_roles & role_bit(role)) != 0;
       if (has_value != (value != BITNET_NONE) || (has_value && value >= out_.values.size()))
-        return wrong_port(i, has_value ? "its value is out of range" : "it has no value");
+        return wrong_port(i,
+                          has_value ? "its value is not in the graph" : "its role takes no value");
       const bool once = !has_value || role == BITNET_PORT_LOGITS;
-      if (once && (present_ & role_bit(role)) != 0) return wrong_port(i, "there is one already");
+      if (once && (present_ & role_bit(role)) != 0)
+        return wrong_port(i, "the graph has another port of that role");
       present_ |= role_bit(role);
       if (!has_value) continue;
       if (out_.external[value]) return wrong_port(i, "another port has that value");
@@ -124,11 +128,11 @@ class graph_reader {
                           out_.logits);
     if ((present_ & role_bit(BITNET_PORT_LARGEST)) != 0 && out_.logits == BITNET_NONE)
       return report_.fail(BITNET_INVALID_ARGUMENT,
-                          "there is a port for the largest logits and none for all of them");
+                          "a port of the largest logits needs a port of all logits; found none");
     for (uint32_t role = BITNET_PORT_TOKENS; role <= BITNET_PORT_STATES; ++role)
       if ((out_.reads & ~present_ & role_bit(role)) != 0)
-        return report_.fail(BITNET_INVALID_ARGUMENT, "an op reads a port of role %u; there is none",
-                            role);
+        return report_.fail(BITNET_INVALID_ARGUMENT,
+                            "an op reads a port of role %u; the graph has none", role);
     return BITNET_OK;
   }
 
@@ -137,7 +141,8 @@ class graph_reader {
   bitnet_status check_composite(const bitnet_op& op) const {
     if (op.body_count == 0 || op.body_count > out_.ops.size() - at_ - 1)
       return reject("its body reaches past the graph or is empty");
-    if (has_attributes(op, 0, 0)) return reject("an attribute is not known", BITNET_UNSUPPORTED);
+    if (has_attributes(op, 0, 0))
+      return reject("it sets an attribute that this backend does not know", BITNET_UNSUPPORTED);
     for (int i = 0; i < 4; ++i) {
       if (!index_or_none(op.inputs[i], out_.values.size()) ||
           !index_or_none(op.outputs[i], out_.values.size()) ||
@@ -157,10 +162,10 @@ class graph_reader {
 
   bitnet_status check_primitive(const bitnet_op& op) {
     const op_signature* known = find_op(op.op);
-    if (!known) return reject("this backend does not know it", BITNET_UNSUPPORTED);
+    if (!known) return reject("this backend does not know the op", BITNET_UNSUPPORTED);
     if (op.body_count != 0) return reject("a primitive has no body");
     if (has_attributes(op, known->ints, known->floats))
-      return reject("an attribute is not known", BITNET_UNSUPPORTED);
+      return reject("it sets an attribute that this backend does not know", BITNET_UNSUPPORTED);
     const bool optional_weight = op.op == BITNET_OP_ROPE || op.op == BITNET_OP_HADAMARD;
     for (uint32_t i = 0; i < 4; ++i) {
       if (i >= known->inputs ? op.inputs[i] != BITNET_NONE
@@ -177,19 +182,21 @@ class graph_reader {
     if (op.weights[0] != BITNET_NONE && !weights_.at(op.weights[0]).sealed)
       return reject("its weight is not sealed");
     // Writing the same value twice within one op would escape the check above.
-    if (known->outputs == 2 && op.outputs[0] == op.outputs[1]) return reject("outputs overlap");
+    if (known->outputs == 2 && op.outputs[0] == op.outputs[1])
+      return reject("its two outputs are the same value");
     if (op.op == BITNET_OP_ROPE && op.ints[3] != BITNET_ROPE_NEOX &&
         op.ints[3] != BITNET_ROPE_INTERLEAVED)
-      return reject("its pairing is not known", BITNET_UNSUPPORTED);
+      return reject("this backend does not know its pairing", BITNET_UNSUPPORTED);
     if (op.op == BITNET_OP_HADAMARD && op.ints[1] != BITNET_HADAMARD_FACTORS_FIRST &&
         op.ints[1] != BITNET_HADAMARD_FACTORS_LAST)
-      return reject("the place of its factors is not known", BITNET_UNSUPPORTED);
+      return reject("this backend does not know the place of its factors", BITNET_UNSUPPORTED);
     if (op.op == BITNET_OP_DELTA_RULE && op.ints[5] != BITNET_DELTA_BLOCKS &&
         op.ints[5] != BITNET_DELTA_TURNS)
-      return reject("its order of heads is not known", BITNET_UNSUPPORTED);
+      return reject("this backend does not know its order of heads", BITNET_UNSUPPORTED);
     if (op.op == BITNET_OP_LINEAR_DENSE &&
         weights_.at(op.weights[0]).view.format == BITNET_FORMAT_TERNARY2)
-      return reject("ternary weights on float activations", BITNET_UNSUPPORTED);
+      return reject("its weight is ternary and its input is f32; a dense weight is expected",
+                    BITNET_UNSUPPORTED);
     if (const char* why = misfit(op)) return reject(why);
     note_reads(op.op);
     for (uint32_t i = 0; i < known->outputs; ++i) written_[op.outputs[i]] = true;
@@ -227,7 +234,8 @@ class graph_reader {
     return shaped(value, BITNET_DTYPE_F32, rows, width);
   }
 
-  static constexpr const char* shapes = "shapes or element types do not fit";
+  static constexpr const char* shapes =
+      "shapes or element types do not fit its definition in ops.h";
   static const char* fits(bool fit) noexcept { return fit ? nullptr : shapes; }
 
   // Why the op does not fit its definition, or nullptr.
@@ -307,14 +315,14 @@ class graph_reader {
       case BITNET_OP_GATHER_ROWS:
         return fits(f32(in[0], BITNET_DIM_TOKENS, k) && f32(out[0], BITNET_DIM_OUTPUTS, k));
       default:
-        return "this backend does not know it";
+        return "this backend does not know the op";
     }
   }
 
   const char* norm_misfit(const bitnet_op& op, const weight& w, int32_t heads, int64_t rows,
                           uint64_t k) const noexcept {
     if (heads < 1 || k % static_cast<uint64_t>(heads) != 0)
-      return "its heads do not share the width";
+      return "its number of heads does not divide the width";
     return fits(w.format == BITNET_FORMAT_F32 && w.m == 1 &&
                 w.k == k / static_cast<uint64_t>(heads) && f32(op.inputs[0], rows, k) &&
                 f32(op.outputs[0], rows, k));
@@ -383,7 +391,7 @@ class graph_reader {
     const int64_t heads = op.ints[1], kv_heads = op.ints[2], head_dim = op.ints[3];
     if (heads < 1 || kv_heads < 1 || head_dim < 1 || heads % kv_heads != 0 ||
         static_cast<uint64_t>(heads * head_dim) != k)
-      return "its heads do not fit each other or the width";
+      return "heads times head size is not the width, or KV heads do not divide heads";
     if (!f32(op.inputs[0], BITNET_DIM_TOKENS, k) || !f32(op.outputs[0], BITNET_DIM_TOKENS, k))
       return shapes;
     if (out_.n_kv_heads != 0 && out_.n_kv_heads != kv_heads) return "layers differ in KV heads";
@@ -407,7 +415,7 @@ class graph_reader {
         first + (inner - 1) * inner_stride + (outer - 1) * outer_stride + length > width)
       return "its parts reach past the row";
     if (inner * outer > max_extent || inner * outer * length > max_extent)
-      return "its parts are more than a row can have";
+      return "its parts have more than 2^31 elements";
     return f32(op.inputs[0], rows, k) &&
                    f32(op.outputs[0], rows, static_cast<uint64_t>(inner * outer * length))
                ? nullptr
@@ -417,8 +425,8 @@ class graph_reader {
   const char* delta_misfit(const bitnet_op& op, uint64_t k) {
     const int64_t n_k = op.ints[1], n_v = op.ints[2], d_k = op.ints[3], d_v = op.ints[4];
     for (const int64_t n : {n_k, n_v, d_k, d_v})
-      if (n < 1 || n > 1 << 16) return "its heads are none, or too many or too wide";
-    if (n_v % n_k != 0) return "the heads of values are no multiple of those of keys";
+      if (n < 1 || n > 1 << 16) return "1 to 65536 heads of 1 to 65536 elements are expected";
+    if (n_v % n_k != 0) return "the number of key heads does not divide the number of value heads";
     if (!std::isfinite(op.floats[0]) || !(op.floats[1] >= 0) || !std::isfinite(op.floats[1]))
       return "its scale and epsilon must be finite, epsilon not below 0";
     const auto width = static_cast<uint64_t>(2 * n_k * d_k + n_v * d_v);
@@ -450,7 +458,7 @@ class graph_reader {
   }
 
   const char* kv_misfit(int32_t layer, uint64_t width) noexcept {
-    if (layer < 0 || layer >= 1 << 16) return "the layer is out of range";
+    if (layer < 0 || layer >= 1 << 16) return "a layer of 0 to 65535 is expected";
     if (out_.kv_width != 0 && out_.kv_width != width) return "layers differ in KV width";
     out_.kv_width = width;
     out_.kv_layers = std::max(out_.kv_layers, static_cast<uint32_t>(layer) + 1);

@@ -94,9 +94,10 @@ inline bitnet_status describe_states(const bitnet_kv_config& config, kv_storage&
                              &all) ||
       all > INT64_MAX / 2 || config.n_states > uint32_t{INT32_MAX} ||
       config.n_states > UINT32_MAX - config.n_blocks)
-    return report.fail(BITNET_INVALID_ARGUMENT,
-                       "%u states of %u elements are none, or more than can be counted",
-                       config.n_states, config.state_elements);
+    return report.fail(
+        BITNET_INVALID_ARGUMENT,
+        "%u states of %u elements; expected at least 1 of each, and less than 2^62 bytes",
+        config.n_states, config.state_elements);
   out.n_states = config.n_states;
   out.state_elements = config.state_elements;
   out.states_offset = offset;
@@ -114,14 +115,20 @@ inline bitnet_status describe(const bitnet_kv_config* given, uint32_t kv_dtypes,
       failed(s))
     return s;
   const bitnet_kv_config* config = &known;
-  if (known.reserved_0 != 0 || known.head_dim_k != known.head_dim_v)
-    return report.fail(BITNET_UNSUPPORTED, "keys of %u elements beside values of %u",
+  if (known.reserved_0 != 0)
+    return report.fail(BITNET_UNSUPPORTED,
+                       "reserved_0 of the KV configuration is not 0; update the backend");
+  if (known.head_dim_k != known.head_dim_v)
+    return report.fail(BITNET_UNSUPPORTED,
+                       "keys of %u elements and values of %u; this backend needs equal sizes",
                        known.head_dim_k, known.head_dim_v);
   for (const uint32_t dtype : {config->dtype_k, config->dtype_v}) {
     const format* kept = find_format(kv_format_of(dtype));
     if (!kept || (kv_dtypes_or_default(kv_dtypes) >> dtype & 1) == 0)
-      return report.fail(BITNET_UNSUPPORTED, "KV elements of type %u are not among mine (%#x)",
-                         dtype, kv_dtypes_or_default(kv_dtypes));
+      return report.fail(
+          BITNET_UNSUPPORTED,
+          "this backend stores no KV of type %u; the bits of %#x are the types that it stores",
+          dtype, kv_dtypes_or_default(kv_dtypes));
     if (config->head_dim_k % kept->block != 0)
       return report.fail(BITNET_UNSUPPORTED,
                          "%s needs heads of a multiple of %u elements, not of %u; use f16",
@@ -140,7 +147,8 @@ inline bitnet_status describe(const bitnet_kv_config* given, uint32_t kv_dtypes,
                          config->n_layers, config->n_kv_heads, config->head_dim_k, config->n_blocks,
                          config->block_tokens);
   if (counts[3] * counts[4] > INT32_MAX)
-    return report.fail(BITNET_INVALID_ARGUMENT, "%u blocks of %u tokens: slots must fit 31 bits",
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "%u blocks of %u tokens have more than 2^31 - 1 slots; use fewer blocks",
                        config->n_blocks, config->block_tokens);
   out = {};
   out.dtype_k = config->dtype_k;
@@ -160,7 +168,8 @@ inline bitnet_status describe(const bitnet_kv_config* given, uint32_t kv_dtypes,
 // Checks that the pool has all of these blocks or states; with `once`, that none is listed twice.
 inline bitnet_status check_blocks(const kv_storage& storage, const uint32_t* blocks, uint32_t n,
                                   bool once, const reporter& report) {
-  if (n != 0 && !blocks) return report.fail(BITNET_INVALID_ARGUMENT, "no list of blocks is given");
+  if (n != 0 && !blocks)
+    return report.fail(BITNET_INVALID_ARGUMENT, "expected a list of %u blocks; found NULL", n);
   for (uint32_t i = 0; i < n; ++i)
     if (blocks[i] >= uint64_t{storage.n_blocks} + storage.n_states)
       return report.fail(BITNET_INVALID_ARGUMENT,
@@ -186,8 +195,8 @@ inline bitnet_status check_moved(const kv_storage& storage, const uint32_t* bloc
     countable = !__builtin_add_overflow(needed, storage.bytes_of(blocks[i]), &needed);
   if ((!data && n != 0) || !countable || bytes != needed)
     return report.fail(
-        BITNET_INVALID_ARGUMENT, "%u blocks have %llu bytes together, %llu were given", n,
-        static_cast<unsigned long long>(needed), static_cast<unsigned long long>(bytes));
+        BITNET_INVALID_ARGUMENT, "%u blocks need memory of %llu bytes; found %llu bytes, or NULL",
+        n, static_cast<unsigned long long>(needed), static_cast<unsigned long long>(bytes));
   return BITNET_OK;
 }
 
@@ -200,9 +209,11 @@ inline bitnet_status check_copies(const kv_storage& storage, const uint32_t* fro
   std::sort(written.begin(), written.end());
   for (uint32_t i = 0; i < n; ++i) {
     if (std::binary_search(written.begin(), written.end(), from[i]))
-      return report.fail(BITNET_INVALID_ARGUMENT, "block %u is read and written", from[i]);
+      return report.fail(BITNET_INVALID_ARGUMENT, "block %u is read and written by one copy",
+                         from[i]);
     if ((from[i] < storage.n_blocks) != (to[i] < storage.n_blocks))
-      return report.fail(BITNET_INVALID_ARGUMENT, "block %u to %u: one of them is a state", from[i],
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "block %u cannot be copied to %u: only one of them is a state", from[i],
                          to[i]);
   }
   return BITNET_OK;

@@ -29,8 +29,9 @@ inline bitnet_status check_limits(const bitnet_program_options* options,
       failed(s))
     return s;
   if (!understood(out.flags, BITNET_PROGRAM_DETERMINISTIC) || out.reserved_0 != 0)
-    return report.fail(BITNET_UNSUPPORTED, "program flags %#x: some of them are not known",
-                       out.flags);
+    return report.fail(
+        BITNET_UNSUPPORTED,
+        "this backend does not know some of the program flags %#x; update the backend", out.flags);
   const uint64_t counts[] = {out.max_tokens, out.max_sequences, out.max_outputs, out.max_blocks,
                              out.block_tokens};
   if (std::any_of(std::begin(counts), std::end(counts),
@@ -42,7 +43,8 @@ inline bitnet_status check_limits(const bitnet_program_options* options,
                        out.max_tokens, out.max_sequences, out.max_outputs, out.max_blocks,
                        out.block_tokens);
   if (out.n_buckets != 0 && !out.buckets)
-    return report.fail(BITNET_INVALID_ARGUMENT, "%u buckets announced, none given", out.n_buckets);
+    return report.fail(BITNET_INVALID_ARGUMENT, "expected a list of %u buckets; found NULL",
+                       out.n_buckets);
   return BITNET_OK;
 }
 
@@ -53,8 +55,8 @@ inline bitnet_status check_size(const bitnet_prepare_request& size,
       size.n_outputs <= limits.max_outputs && size.n_sequences <= limits.max_sequences)
     return BITNET_OK;
   return report.fail(BITNET_INVALID_ARGUMENT,
-                     "%u tokens, %u outputs and %u sequences: the program runs 1 to %u, and at "
-                     "most %u and %u",
+                     "%u tokens, %u outputs and %u sequences; the program runs 1 to %u tokens, and "
+                     "at most %u outputs and %u sequences",
                      size.n_tokens, size.n_outputs, size.n_sequences, limits.max_tokens,
                      limits.max_outputs, limits.max_sequences);
 }
@@ -97,9 +99,11 @@ bitnet_status check_bound(const bitnet_bind_request* request, const graph& g,
   if (bitnet_status s = receive(request, sizeof known, known, "bind request", report); failed(s))
     return s;
   if (known.reserved_0 != 0)
-    return report.fail(BITNET_UNSUPPORTED, "reserved_0 of the bind request is not 0");
+    return report.fail(BITNET_UNSUPPORTED,
+                       "reserved_0 of the bind request is not 0; update the backend");
   if (known.n_bound != g.ports.size())
-    return report.fail(BITNET_INVALID_ARGUMENT, "%u buffers for the %zu ports of the graph",
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "%u buffers are bound; expected one for each of the %zu ports of the graph",
                        known.n_bound, g.ports.size());
   if (bitnet_status s =
           receive_array(known.bound, known.bound_size, known.n_bound, out, "bound", report);
@@ -111,17 +115,19 @@ bitnet_status check_bound(const bitnet_bind_request* request, const graph& g,
     const bound_memory whole = see(b.buffer);
     const auto fail = [&](const char* why) {
       return report.fail(BITNET_INVALID_ARGUMENT,
-                         "port %llu (role %u), %llu bytes at %llu of a buffer of %llu: %s",
+                         "port %llu (role %u) needs %llu bytes and has %llu at offset %llu of a "
+                         "buffer of %llu: %s",
                          static_cast<unsigned long long>(i), g.ports[i].role,
+                         static_cast<unsigned long long>(needed),
                          static_cast<unsigned long long>(b.bytes),
                          static_cast<unsigned long long>(b.offset),
                          static_cast<unsigned long long>(whole.bytes), why);
     };
-    if (!whole.data) return fail("there is no buffer");
+    if (!whole.data) return fail("its buffer is NULL");
     if (b.offset > whole.bytes || b.bytes > whole.bytes - b.offset)
-      return fail("that is past its end");
+      return fail("they end behind the buffer");
     if (b.offset % alignment != 0) return fail("the offset is not aligned");
-    if (b.bytes < needed) return fail("more are needed");
+    if (b.bytes < needed) return fail("they are too few");
     seen.push_back({whole.data + b.offset, b.bytes});
   }
   return BITNET_OK;
@@ -171,7 +177,9 @@ inline step_view view_of(const graph& g, const bitnet_program_options& limits,
 inline bitnet_status check_pool(const graph& g, const bitnet_program_options& limits,
                                 const kv_storage* pool, const reporter& report) {
   if (g.kv_width == 0 && g.state_elements == 0) return BITNET_OK;
-  if (!pool) return report.fail(BITNET_INVALID_ARGUMENT, "the program needs a KV pool");
+  if (!pool)
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "the program needs a KV pool; the binding has none");
   if (pool->state_elements < g.state_elements)
     return report.fail(BITNET_INVALID_ARGUMENT,
                        "the pool has states of %llu elements; this program needs %llu",
@@ -182,11 +190,13 @@ inline bitnet_status check_pool(const graph& g, const bitnet_program_options& li
       (g.n_kv_heads == 0 || pool->n_kv_heads == g.n_kv_heads) &&
       pool->block_tokens == limits.block_tokens)
     return BITNET_OK;
-  return report.fail(BITNET_INVALID_ARGUMENT,
-                     "the pool (%u layers, %llu heads of %llu, blocks of %u) is not one for this "
-                     "program",
-                     pool->n_layers, static_cast<unsigned long long>(pool->n_kv_heads),
-                     static_cast<unsigned long long>(pool->head_dim), pool->block_tokens);
+  return report.fail(
+      BITNET_INVALID_ARGUMENT,
+      "the pool (%u layers, %llu heads of %llu, blocks of %u tokens) does not fit the program (%u "
+      "layers, %u heads, rows of %llu elements, blocks of %u tokens)",
+      pool->n_layers, static_cast<unsigned long long>(pool->n_kv_heads),
+      static_cast<unsigned long long>(pool->head_dim), pool->block_tokens, g.kv_layers,
+      g.n_kv_heads, static_cast<unsigned long long>(g.kv_width), limits.block_tokens);
 }
 
 class step_checker {
@@ -197,7 +207,8 @@ class step_checker {
     if (step.n_tokens == 0 || step.n_tokens > limits.max_tokens || step.n_sequences == 0 ||
         step.n_sequences > limits.max_sequences || step.n_outputs > limits.max_outputs)
       return report.fail(BITNET_INVALID_ARGUMENT,
-                         "%u tokens, %u sequences, %u outputs: the program runs at most %u, %u, %u",
+                         "%u tokens, %u sequences and %u outputs; the program runs 1 to %u tokens, "
+                         "1 to %u sequences and at most %u outputs",
                          step.n_tokens, step.n_sequences, step.n_outputs, limits.max_tokens,
                          limits.max_sequences, limits.max_outputs);
     seen.window = step.window;
@@ -251,7 +262,8 @@ class step_checker {
                              const reporter& report) {
     for (uint32_t i = 0; i < n; ++i)
       if (states[i] < 0 || static_cast<uint32_t>(states[i]) >= pool->n_states)
-        return report.fail(BITNET_INVALID_ARGUMENT, "state %d of sequence %u: the pool has %u",
+        return report.fail(BITNET_INVALID_ARGUMENT,
+                           "state %d of sequence %u does not exist; the pool has %u states",
                            states[i], i, pool->n_states);
     const int32_t* twice = given_twice(states, n);
     if (!twice) return BITNET_OK;

@@ -44,7 +44,8 @@ inline bitnet_status describe(const bitnet_tensor_desc* given, tensor& out, scal
     return s;
   const bitnet_tensor_desc* desc = &known;
   if (desc->reserved_0 != 0)
-    return report.fail(BITNET_UNSUPPORTED, "reserved_0 of a tensor description is not 0");
+    return report.fail(BITNET_UNSUPPORTED,
+                       "reserved_0 of a tensor description is not 0; update the backend");
   out.name.assign(desc->name.data ? desc->name.data : "", desc->name.data ? desc->name.size : 0);
   const char* name = out.name.c_str();
   out.described = find_format(desc->format);
@@ -52,9 +53,8 @@ inline bitnet_status describe(const bitnet_tensor_desc* given, tensor& out, scal
     return report.fail(BITNET_UNSUPPORTED, "tensor %s: unknown weight format %u", name,
                        desc->format);
   if (desc->rank > 2)
-    return report.fail(BITNET_UNSUPPORTED,
-                       "tensor %s: rank %u; this backend knows vectors and matrices", name,
-                       desc->rank);
+    return report.fail(BITNET_UNSUPPORTED, "tensor %s has rank %u; expected a vector or a matrix",
+                       name, desc->rank);
   const int64_t k = desc->ne[0], m = desc->ne[1];
   if (desc->rank < 1 || k < 1 || m < 1 || k > max_extent || m > max_extent || desc->ne[2] != 1 ||
       desc->ne[3] != 1 || (desc->rank == 1 && m != 1))
@@ -68,7 +68,7 @@ inline bitnet_status describe(const bitnet_tensor_desc* given, tensor& out, scal
                        static_cast<long long>(max_ternary_width));
   out.row_bytes = row_bytes(*out.described, static_cast<uint64_t>(k));
   if (out.row_bytes == 0)
-    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %lld columns are no multiple of %u",
+    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %lld columns are not a multiple of %u",
                        name, static_cast<long long>(k), out.described->block);
   unsigned long long needed = 0;
   if (__builtin_mul_overflow(out.row_bytes, static_cast<uint64_t>(m), &needed) ||

@@ -55,7 +55,9 @@ inline bitnet_status tuning_describe(bitnet_device* device, char* out, uint64_t 
   return guarded(err, "tuning describe", [&](const reporter& report) {
     const std::string text = devices::get(device)->author().tuning.describe();
     if (!out || capacity <= text.size())
-      return report.fail(BITNET_INVALID_ARGUMENT, "the settings need %zu bytes", text.size() + 1);
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "the settings need %zu bytes; found room for %llu", text.size() + 1,
+                         static_cast<unsigned long long>(out ? capacity : 0));
     std::memcpy(out, text.c_str(), text.size() + 1);
     return BITNET_OK;
   });
@@ -83,11 +85,13 @@ inline bitnet_status tuning_adopt(bitnet_device* device, bitnet_str settings, bi
   return guarded(err, "tuning adopt", [&](const reporter& report) {
     const tunable& tuned = devices::get(device)->author().tuning;
     if (!tuned.adopt(to_view(settings)))
-      return report.fail(BITNET_INVALID_ARGUMENT, "settings '%.*s' are not of this version",
-                         static_cast<int>(std::min<uint64_t>(settings.size, 128)),
-                         settings.data ? settings.data : "");
+      return report.fail(
+          BITNET_INVALID_ARGUMENT,
+          "settings '%.*s' were not made by this version of the backend; measure again",
+          static_cast<int>(std::min<uint64_t>(settings.size, 128)),
+          settings.data ? settings.data : "");
     if (!tuned.due || !tuned.due()) return BITNET_OK;
-    return report.fail(BITNET_UNAVAILABLE, "the last measurement could not be believed");
+    return report.fail(BITNET_UNAVAILABLE, "the last measurement was not reliable; measure again");
   });
 }
 

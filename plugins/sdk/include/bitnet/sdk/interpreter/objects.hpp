@@ -39,9 +39,10 @@ class queue {
   bitnet_status wait(uint64_t value, uint64_t, const reporter& report) const {
     const uint64_t now = timeline_.load();
     if (now >= value) return BITNET_OK;
-    return report.fail(BITNET_TIMEOUT, "the timeline is at %llu and no submitted step reaches %llu",
-                       static_cast<unsigned long long>(now),
-                       static_cast<unsigned long long>(value));
+    return report.fail(
+        BITNET_TIMEOUT,
+        "the timeline is at %llu and no submitted step reaches %llu; submit one first",
+        static_cast<unsigned long long>(now), static_cast<unsigned long long>(value));
   }
 
   bitnet_status poll(uint64_t& value, const reporter&) const {
@@ -54,9 +55,9 @@ class queue {
   bitnet_status in_turn(uint64_t signal, const reporter& report, const Work& work) {
     const uint64_t now = timeline_.load();
     if (signal <= now)
-      return report.fail(BITNET_INVALID_ARGUMENT, "signal %llu, the timeline is at %llu already",
-                         static_cast<unsigned long long>(signal),
-                         static_cast<unsigned long long>(now));
+      return report.fail(
+          BITNET_INVALID_ARGUMENT, "signal %llu is not above the timeline, which is at %llu",
+          static_cast<unsigned long long>(signal), static_cast<unsigned long long>(now));
     if (bitnet_status s = work(); failed(s)) return s;
     timeline_.store(signal);
     return BITNET_OK;
@@ -80,7 +81,9 @@ class device {
   const host& services() const noexcept { return host_; }
 
   bitnet_status status(bitnet_device_status& out, const reporter& report) const {
-    if (!author_.status) return report.fail(BITNET_UNSUPPORTED, "the device reports nothing");
+    if (!author_.status)
+      return report.fail(BITNET_UNSUPPORTED,
+                         "this backend does not report the status of its device");
     author_.status(out);
     return BITNET_OK;
   }
@@ -120,7 +123,8 @@ class device {
                             const reporter& report) const {
     constexpr uint64_t most_alignment = uint64_t{2} << 20;
     if (request.alignment_bytes > most_alignment)
-      return report.fail(BITNET_UNSUPPORTED, "buffers are aligned to %llu bytes at most",
+      return report.fail(BITNET_UNSUPPORTED, "an alignment of %llu bytes; expected at most %llu",
+                         static_cast<unsigned long long>(request.alignment_bytes),
                          static_cast<unsigned long long>(most_alignment));
     out = std::make_unique<memory>(request.bytes, host_.lent(),
                                    std::max(memory::alignment, request.alignment_bytes));

@@ -217,7 +217,9 @@ class program {
     if (bitnet_status s = check_limits(options, limits_, report); failed(s)) return s;
     if (bitnet_status s = graph_reader(all, report, graph_).read(g); failed(s)) return s;
     if (graph_.windowed_layers && !has_layer_windows())
-      return report.fail(BITNET_UNSUPPORTED, "this backend's attention has no windows of layers");
+      return report.fail(BITNET_UNSUPPORTED,
+                         "layers of the graph have attention windows, which this backend does not "
+                         "compute; use another backend");
     return schedule(all, report);
   }
 
@@ -462,8 +464,10 @@ class program {
     if (graph_.attends)  // at most 2^31 positions times 2^31 heads
       out.scratch_floats = uint64_t{limits_.max_blocks} * limits_.block_tokens * graph_.head_group;
     if (out.arena > uint64_t{1} << 46 || out.scratch_floats > uint64_t{1} << 40)
-      return report.fail(BITNET_OUT_OF_MEMORY, "activations of %llu bytes are out of reach",
-                         static_cast<unsigned long long>(out.arena));
+      return report.fail(
+          BITNET_OUT_OF_MEMORY,
+          "activations of %llu bytes exceed the address space; use a smaller context or batch",
+          static_cast<unsigned long long>(out.arena));
     if (out.scratch_floats < author_.most_scores)
       out.scratch_floats = std::min(out.scratch_floats * limits_.max_tokens, author_.most_scores);
     for (const call& c : calls_)
@@ -507,7 +511,9 @@ class program {
 
   bitnet_status check(const bitnet_step& step, const binding& on, const reporter& report) {
     if (step.window != 0 && (author_.device.attention_flags & BITNET_ATTENTION_WINDOW) == 0)
-      return report.fail(BITNET_UNSUPPORTED, "this backend's attention has no window");
+      return report.fail(BITNET_UNSUPPORTED,
+                         "the step has an attention window, which this backend does not compute; "
+                         "use another backend");
     return checker_.check(step, limits_, graph_, on.step_,
                           on.pool_ ? &on.pool_->storage() : nullptr, report);
   }

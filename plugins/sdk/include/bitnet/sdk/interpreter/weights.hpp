@@ -121,13 +121,17 @@ class weight_set {
   bitnet_status create(const bitnet_tensor_desc* descs, uint32_t desc_size, uint32_t n,
                        scales_are scales_now, const reporter& report) {
     if (n != 0 && (!descs || desc_size < sizeof(bitnet_tensor_desc)))
-      return report.fail(BITNET_INVALID_ARGUMENT, "tensor descriptions missing or too short");
+      return report.fail(
+          BITNET_INVALID_ARGUMENT,
+          "expected tensor descriptions of at least %zu bytes; found %u bytes, or NULL",
+          sizeof(bitnet_tensor_desc), desc_size);
     tensors_.resize(n);
     const auto* at = reinterpret_cast<const uint8_t*>(descs);
     for (host_tensor& t : tensors_) {
       const auto* desc = reinterpret_cast<const bitnet_tensor_desc*>(at);
       if (desc->struct_size > desc_size)
-        return report.fail(BITNET_INVALID_ARGUMENT, "a tensor description of %u bytes in %u",
+        return report.fail(BITNET_INVALID_ARGUMENT,
+                           "a tensor description of %u bytes in a list of descriptions of %u",
                            desc->struct_size, desc_size);
       if (bitnet_status s = describe(desc, t, scales_now, report); failed(s)) return s;
       if (scales_now == scales_are::to_come) {
@@ -161,11 +165,12 @@ class weight_set {
     host_tensor* t = nullptr;
     if (bitnet_status s = unsealed(index, t, report); failed(s)) return s;
     if (t->alias)
-      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is aliased, not streamed",
+      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is aliased, so it cannot be written",
                          t->name.c_str());
     if (offset != t->written || bytes > t->desc.data_bytes - t->written || (bytes && !data))
       return report.fail(BITNET_INVALID_ARGUMENT,
-                         "tensor %s: %llu bytes at %llu do not continue the %llu of %llu there are",
+                         "tensor %s: a write of %llu bytes at %llu; expected data that begins at "
+                         "%llu and ends by %llu",
                          t->name.c_str(), static_cast<unsigned long long>(bytes),
                          static_cast<unsigned long long>(offset),
                          static_cast<unsigned long long>(t->written),
@@ -185,7 +190,9 @@ class weight_set {
     bitnet_weight_plan planned{};
     plan(author_, *t, planned);
     if (!planned.accepts_alias || t->written != 0 || t->alias)
-      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s cannot be aliased", t->name.c_str());
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "tensor %s cannot be aliased: its plan rejects aliases, or it has data",
+                         t->name.c_str());
     if (!data || bytes != t->desc.data_bytes ||
         reinterpret_cast<uintptr_t>(data) % planned.alignment_bytes != 0)
       return report.fail(BITNET_INVALID_ARGUMENT,
@@ -259,8 +266,7 @@ class weight_set {
                          static_cast<unsigned long long>(memory::alignment));
     const std::scoped_lock lock(form.making);
     if (form.data.load(std::memory_order_acquire))
-      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %u: its packed form is there already",
-                         index);
+      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %u has its packed form already", index);
     const weight& w = tensors_[index].view;
     if (copies_.wanted() && form.how->row_bytes)
       form.copy = std::make_unique<row_copy>(copies_, w.m, form.how->row_bytes(w));
