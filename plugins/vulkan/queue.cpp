@@ -17,11 +17,6 @@ VkSubmitInfo submission(const VkCommandBuffer& commands) {
   return info;
 }
 
-bitnet_status too_late(uint64_t value, const sdk::reporter& report) {
-  return report.fail(BITNET_TIMEOUT, "the timeline has not reached %llu in time; wait longer",
-                     static_cast<unsigned long long>(value));
-}
-
 }  // namespace
 
 timeline_queue::~timeline_queue() {
@@ -72,8 +67,10 @@ bitnet_status timeline_queue::wait(uint64_t value, uint64_t timeout_ns,
   info.pSemaphores = &timeline_;
   info.pValues = &value;
   const VkResult reached = device_.vk().vkWaitSemaphores(device_.handle(), &info, timeout_ns);
-  if (reached == VK_TIMEOUT) return too_late(value, report);
-  return check(reached, "vkWaitSemaphores", report);
+  if (reached != VK_TIMEOUT) return check(reached, "vkWaitSemaphores", report);
+  uint64_t now = 0;
+  if (bitnet_status s = poll(now, report); failed(s)) return s;
+  return now >= value ? BITNET_OK : gpu::report_timeline(now, value, submitted_ >= value, report);
 }
 
 bitnet_status timeline_queue::poll(uint64_t& value, const sdk::reporter& report) {
@@ -138,14 +135,15 @@ bitnet_status fence_queue::retire(const sdk::reporter& report) {
 // poll() and wait() of other threads reset fences that are done. So this waits in slices and holds
 // the lock in each, during which the fence cannot be reset.
 bitnet_status fence_queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::reporter& report) {
-  constexpr uint64_t slice_ns = 1'000'000;
+  constexpr uint64_t slice_ns = 1'000'000;  // 1 ms: a poll() waits for the lock no longer
   for (uint64_t left = timeout_ns;;) {
     const std::scoped_lock guard(lock_);
     if (bitnet_status s = retire(report); failed(s)) return s;
     if (done_ >= value) return BITNET_OK;
     const auto at = std::find_if(pending_.begin(), pending_.end(),
                                  [&](const pending& p) { return p.value >= value; });
-    if (left == 0 || at == pending_.end()) return too_late(value, report);
+    if (left == 0 || at == pending_.end())
+      return gpu::report_timeline(done_, value, at != pending_.end(), report);
     const uint64_t slice = std::min(left, slice_ns);
     const VkResult done =
         device_.vk().vkWaitForFences(device_.handle(), 1, &at->fence, VK_TRUE, slice);

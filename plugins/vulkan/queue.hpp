@@ -1,6 +1,7 @@
 #pragma once
 // Timelines: a timeline semaphore, or fences if the device has no such semaphores.
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 
@@ -23,7 +24,7 @@ class timeline_queue final : public gpu::queue {
  private:
   const device& device_;
   VkSemaphore timeline_ = VK_NULL_HANDLE;
-  uint64_t submitted_ = 0;
+  std::atomic<uint64_t> submitted_{0};  // one thread submits while others wait
 };
 
 class fence_queue final : public gpu::queue {
