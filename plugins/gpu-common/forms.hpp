@@ -39,7 +39,7 @@ struct form_use {
 // whose ids are "<form>.<api>".
 bitnet_status read_form_use(const sdk::host& services, const settings& user, const char* api,
                             const forms& all, form_use& out, const sdk::reporter& report);
-// Reads a setting that is "on" or "off" and leaves `out` as it is without the setting.
+// Reads a setting that is "on" or "off" and does not change `out` if it is absent.
 bitnet_status read_switch(const settings& user, const char* key, bool& out,
                           const sdk::reporter& report);
 // Checks the setting "head" of backends that have the two-stage head.

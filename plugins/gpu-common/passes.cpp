@@ -109,7 +109,7 @@ uint64_t passes_of(const node& n, uint64_t context) {
   const uint64_t passes = std::visit(counter{n.spec, context}, n.params);
   if (!works_on_states(n.params)) return passes;
   // If columns or heads outnumber threads or groups, each takes several.
-  constexpr uint64_t fewest_groups = 65535;
+  constexpr uint64_t fewest_groups = 65535;  // of a launch; every device supports as many
   const uint64_t units = n.grid == grid::threads ? n.columns / n.spec.constants[0] : n.columns;
   return passes * (units / fewest_groups + 1) + around;
 }

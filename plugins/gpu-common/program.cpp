@@ -12,6 +12,7 @@ namespace {
 using sdk::failed;
 using source = operand::source;
 
+// Bytes of a binding's header, which the host writes for each step and kernels read.
 constexpr uint64_t header_bytes = 64;
 // Up to this number of parts, one group takes them in turn, which saves the command that merges
 // them. The number is not measured.

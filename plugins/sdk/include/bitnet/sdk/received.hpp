@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
 // Converts structs from the host to the form that this plugin was built with. Members that this
-// plugin does not know must be 0: else the request is BITNET_UNSUPPORTED, never half served
-// (base.h, Unknown).
+// plugin does not know must be 0. Otherwise the request is rejected as BITNET_UNSUPPORTED and no
+// part of it is executed (base.h, Unknown).
 
 #include <algorithm>
 #include <cstdint>
