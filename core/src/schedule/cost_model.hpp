@@ -16,7 +16,7 @@ namespace bitnet::schedule {
 // Where the cost bounds the prompts of a step, its rows (one for each decode and each prompt token)
 // are a multiple of this. Rounding down to a larger multiple leaves more of the bound unused:
 // beside 8 decodes a prompt took 2.4 times as long as alone with 8, and 1.9 times with 2
-// (docs/reference/benchmarks.md, "Many sequences").
+// (docs/reference/benchmarks-serving.md, "Many sequences").
 inline constexpr uint32_t row_grain = 2;
 // Prompts get at least this many tokens of a step with decodes. Behind a long context one prompt
 // token can take as long as a step, so a larger minimum would delay the decodes. Measured behind
