@@ -18,7 +18,6 @@ LONGER = {  # READMEs that are pages of their own
     ".": "the README of the project",
     "models": "the recipe of the models",
     "packaging/backend": "how one of these packages is made",
-    "tests/bench": "a page of measurements", "tests/reference": "a page about the judge",
 }
 
 
