@@ -143,11 +143,12 @@ bitnet_status weight_set::write(uint32_t index, uint64_t offset, const void* dat
   if (offset != t.written || bytes > t.desc.data_bytes - t.written || (bytes && !data))
     return report.fail(BITNET_INVALID_ARGUMENT,
                        "tensor %s: a write of %llu bytes at %llu; expected data that begins at "
-                       "%llu and ends by %llu",
+                       "%llu and ends by %llu%s",
                        t.name.c_str(), static_cast<unsigned long long>(bytes),
                        static_cast<unsigned long long>(offset),
                        static_cast<unsigned long long>(t.written),
-                       static_cast<unsigned long long>(t.desc.data_bytes));
+                       static_cast<unsigned long long>(t.desc.data_bytes),
+                       bytes && !data ? ", but data is NULL" : "");
   if (!t.own.data()) t.own = sdk::memory(t.desc.data_bytes);
   if (bytes) std::memcpy(t.own.data() + offset, data, bytes);
   t.written += bytes;

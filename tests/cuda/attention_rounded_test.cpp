@@ -65,7 +65,7 @@ class attention_rounded : public testing::Test {
     const gpu::binding y = bench_.put(std::vector<float>(q.size(), 77.0f));
     const gpu::kernel_id id = rounds ? gpu::kernel_id::attn_rounded : gpu::kernel_id::attn_tiles;
     const gpu::attn_tiles_params p{
-        0,          s.heads,           s.kv_heads,   s.head_dim, block_tokens,
+        0,          s.heads,           s.kv_heads,   s.head_dim, s.block_tokens,
         max_blocks, scale_of(s, with), s.own_window, 0};
     // More groups than tokens, or fewer.
     bench_.add({id, {group_threads, f16, f16, most_attention_rows, s.head_dim}},
@@ -264,7 +264,7 @@ TEST_F(attention_rounded, what_is_no_number_stays_where_it_is_seen) {
       const uint64_t row = uint64_t{s.heads} * width;
       const std::vector<float> before = attend(s, kv, tokens);
       const uint64_t slot =
-          uint64_t{kv.table[44 / block_tokens]} * block_tokens + 44 % block_tokens;
+          uint64_t{kv.table[44 / s.block_tokens]} * s.block_tokens + 44 % s.block_tokens;
       std::vector<uint8_t> values = kv.values;
       std::memcpy(&kv.values[slot * 2 * width + 6], &odd, sizeof odd);
       const std::vector<float> found = attend(s, kv, tokens);
@@ -304,7 +304,8 @@ TEST(attention_rounded_table, each_width_has_its_kernel_or_none) {
     ASSERT_TRUE(find_form(spec, {}, form));
     ASSERT_EQ(form.tiled_count, row.form ? 1u : 0u);
     if (!row.form) continue;
-    const gpu::attn_tiles_params p{0, 8, 2, row.head_dim, block_tokens, max_blocks, 1.0f, 0, 0};
+    const gpu::attn_tiles_params p{0,    8, 2, row.head_dim, shape{}.block_tokens, max_blocks,
+                                   1.0f, 0, 0};
     std::vector<uint32_t> words(sizeof p / 4);
     std::memcpy(words.data(), &p, sizeof p);
     const grid many = grid_of(form, spec, words.data(), 1, 300, 16);

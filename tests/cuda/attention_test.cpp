@@ -43,7 +43,7 @@ class attention : public testing::Test {
       q.insert(q.end(), one.begin(), one.end());
     }
     const auto n = static_cast<uint32_t>(tokens.size());
-    const uint32_t parts = in_parts ? (block_tokens * max_blocks + 63) / 64 : 0;
+    const uint32_t parts = in_parts ? (s.block_tokens * max_blocks + 63) / 64 : 0;
     const std::vector<float> unwritten(q.size(), 77.0f);
     const gpu::binding header = bench_.put<uint32_t>({n, 0, s.window, s.keep});
     const gpu::binding at = bench_.put(positions), y = bench_.put(unwritten);
@@ -53,8 +53,9 @@ class attention : public testing::Test {
     const gpu::kernel_spec tiles{
         gpu::kernel_id::attn_tiles,
         {128, s.k_type, s.v_type, std::min(rows, most_attention_rows), s.head_dim}};
-    const gpu::attn_tiles_params p{0,          s.heads,     s.kv_heads,   s.head_dim, block_tokens,
-                                   max_blocks, scale_of(s), s.own_window, parts};
+    const gpu::attn_tiles_params p{0,           s.heads,        s.kv_heads,
+                                   s.head_dim,  s.block_tokens, max_blocks,
+                                   scale_of(s), s.own_window,   parts};
     bench_.add(tiles,
                {header, bench_.put(q), at, bench_.put(sequences), bench_.put(kv.table),
                 bench_.put(kv.keys), bench_.put(kv.values), in_parts ? scratch : y},
@@ -108,7 +109,7 @@ class attention : public testing::Test {
       return bench_.put(out);
     };
     const uint64_t of_kv = uint64_t{s.kv_heads} * s.head_dim;
-    const uint32_t block = kv.table[t.sequence * max_blocks + t.position / block_tokens];
+    const uint32_t block = kv.table[t.sequence * max_blocks + t.position / s.block_tokens];
     return {bench_.put<uint32_t>({1, 0, s.window, s.keep}),
             bench_.put(q_of(s, t)),
             some(of_kv),
@@ -116,14 +117,14 @@ class attention : public testing::Test {
             some(uint64_t{2} * how.pairs),
             bench_.put<uint32_t>({t.position}),
             bench_.put<uint32_t>({t.sequence}),
-            bench_.put<uint32_t>({block * block_tokens + t.position % block_tokens}),
+            bench_.put<uint32_t>({block * s.block_tokens + t.position % s.block_tokens}),
             bench_.put(kv.table),
             some(s.head_dim),
             some(s.head_dim),
             bench_.put(kv.keys),
             bench_.put(kv.values),
             bench_.put(std::vector<float>(uint64_t{s.heads} * s.head_dim, 77.0f)),
-            in_parts ? (block_tokens * max_blocks + 63) / 64 : 0};
+            in_parts ? (s.block_tokens * max_blocks + 63) / 64 : 0};
   }
   left take(const made& m) {
     bench_.run();
@@ -150,12 +151,12 @@ class attention : public testing::Test {
                gpu::rope_params{0, s.heads, s.head_dim, how.pairs, how.neox}, 3, 1);
     bench_.add({gpu::kernel_id::kv_write, {128, s.k_type, s.v_type, 1}},
                {m.header, m.slot, m.k, m.v, m.turns, m.keys, m.values},
-               gpu::kv_write_params{0, s.kv_heads, s.head_dim, block_tokens, how.pairs, how.neox},
+               gpu::kv_write_params{0, s.kv_heads, s.head_dim, s.block_tokens, how.pairs, how.neox},
                2, 1);
     bench_.add({gpu::kernel_id::attn_tiles, {128, s.k_type, s.v_type, 4, s.head_dim}},
                {m.header, q, m.at, m.sequence, m.table, m.keys, m.values, m.y},
-               gpu::attn_tiles_params{0, s.heads, s.kv_heads, s.head_dim, block_tokens, max_blocks,
-                                      scale_of(s), s.own_window, 0},
+               gpu::attn_tiles_params{0, s.heads, s.kv_heads, s.head_dim, s.block_tokens,
+                                      max_blocks, scale_of(s), s.own_window, 0},
                3, 1);
     return take(m);
   }
@@ -174,7 +175,7 @@ class attention : public testing::Test {
                  {m.header, m.q, m.k, m.v, m.turns, m.at, m.sequence, m.slot, m.table,
                   how.normed ? m.norm_of_q : m.q, how.normed ? m.norm_of_k : m.q, m.keys, m.values,
                   parts, tickets, y},
-                 gpu::attn_token_params{0, s.heads, s.kv_heads, s.head_dim, block_tokens,
+                 gpu::attn_token_params{0, s.heads, s.kv_heads, s.head_dim, s.block_tokens,
                                         max_blocks, scale_of(s), s.own_window, m.parts, how.pairs,
                                         how.neox, how.normed ? 1u : 0u, eps_of_q, eps_of_k},
                  how.groups, 1);
@@ -336,6 +337,24 @@ TEST_F(attention, of_a_token_is_one_kernel) {
   check_token({"sixteen heads share", 64, 16, 1, f16, f16}, {400, 0}, halves);
   for (const uint32_t last : {0u, 1u, 63u, 64u, 255u, 256u})
     check_token({"ends", 64, 4, 2, f16, f16}, {last, 2}, last % 2 == 0 ? halves : pairs);
+  for (const uint32_t type : {f32, f16, q8, q4})
+    check_token(in_blocks_of(64, {"a block is a part", 64, 4, 1, type, type}), {577, 1}, halves);
+}
+
+// In short contexts two groups share the heads of a KV head, and one of them may have a head more.
+TEST_F(attention, of_a_token_is_the_same_where_two_groups_share_the_heads) {
+  const turned halves{"halves, few groups", 32, 1, 3}, pairs{"pairs, a group to a part", 32, 0, 40};
+  check_token({"three heads, two parts", 64, 3, 1, f16, f16}, {100, 0}, halves);
+  check_token({"five heads, three parts", 80, 10, 2, f16, f16}, {130, 0}, pairs);
+  check_token(in_blocks_of(64, {"three heads, ten parts", 64, 3, 1, q8, q8}), {577, 1}, halves);
+  check_token(in_blocks_of(64, {"two heads, one part", 128, 4, 2, f16, f16}), {40, 1}, pairs);
+}
+
+// The last group merges 32 parts at a time.
+TEST_F(attention, of_a_token_is_the_same_where_more_than_32_parts_are_merged) {
+  const turned halves{"halves, few groups", 32, 1, 3}, pairs{"pairs, a group to a part", 32, 0, 40};
+  check_token(in_blocks_of(64, {"40 parts", 64, 4, 1, f16, f16}), {2500, 2}, pairs);
+  check_token(in_blocks_of(64, {"33 parts, wide", 256, 3, 1, f16, f16}), {2100, 0}, halves);
 }
 
 // The same with norms of the heads before. Heads of more than 128 elements have some for each warp
@@ -369,11 +388,11 @@ TEST_F(attention, nan_reaches_only_tokens_that_see_it) {
   const step tokens = run_of(0, 40, 9);
   pool kv(s, tokens);
   const std::vector<float> before = attend(s, kv, tokens, 16, false);
-  const uint32_t block = kv.table[44 / block_tokens];
+  const uint32_t block = kv.table[44 / s.block_tokens];
   const uint64_t bytes = 4 * gpu::kv_row_words(f16, s.head_dim);
   const uint16_t infinite = 0x7c00;
-  std::memcpy(&kv.values[(uint64_t{block} * block_tokens + 44 % block_tokens) * bytes], &infinite,
-              sizeof infinite);
+  std::memcpy(&kv.values[(uint64_t{block} * s.block_tokens + 44 % s.block_tokens) * bytes],
+              &infinite, sizeof infinite);
   for (const uint32_t rows : {4u, 16u, of_prompts})
     for (const bool in_parts : {false, true}) {
       if (in_parts && rows == of_prompts) continue;

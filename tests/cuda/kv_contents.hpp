@@ -17,19 +17,25 @@ namespace bitnet::cuda::test {
 
 inline constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0,
                           q4 = BITNET_DTYPE_Q4_0;
-inline constexpr uint32_t block_tokens = 16, max_blocks = 40, n_sequences = 4;
+inline constexpr uint32_t max_blocks = 40, n_sequences = 4;
 inline constexpr uint32_t nowhere = 0x7fffffff;
 
 struct shape {
   const char* why;
   uint32_t head_dim, heads, kv_heads, k_type, v_type;
   uint32_t window = 0, keep = 0, own_window = 0;
+  uint32_t block_tokens = 16;  // positions of a block of the pool; 64 in programs
 
   bool sees(uint32_t from, uint32_t p) const {
     return p <= from && (window == 0 || p + uint64_t{window} > from || p < keep) &&
            (own_window == 0 || p + uint64_t{own_window} > from);
   }
 };
+
+inline shape in_blocks_of(uint32_t block_tokens, shape s) {
+  s.block_tokens = block_tokens;
+  return s;
+}
 
 struct token {
   uint32_t position, sequence;
@@ -101,14 +107,14 @@ class pool {
   pool(const shape& s, const step& all, const number& of = uniform)
       : s_(s), table(n_sequences * max_blocks, nowhere) {
     std::mt19937 random(s.head_dim + s.heads);
-    const uint64_t rows = uint64_t{n_sequences} * max_blocks * s.kv_heads * block_tokens;
+    const uint64_t rows = uint64_t{n_sequences} * max_blocks * s.kv_heads * s.block_tokens;
     keys.assign(rows * row_bytes(s.k_type), 0xff);  // NaNs, also as the factor of a block
     values.assign(rows * row_bytes(s.v_type), 0xff);
     known_.resize(rows);
     for (const token& t : all)
       for (uint32_t p = 0; p <= t.position; ++p) {
         if (!s.sees(t.position, p)) continue;
-        const uint32_t i = t.sequence * max_blocks + p / block_tokens;
+        const uint32_t i = t.sequence * max_blocks + p / s.block_tokens;
         table[i] = (7 * i + 3) % (n_sequences * max_blocks);
         for (uint32_t h = 0; h < s.kv_heads; ++h) {
           both& one = known_[row_of(t.sequence, h, p)];
@@ -132,8 +138,8 @@ class pool {
  private:
   uint64_t row_bytes(uint32_t dtype) const { return 4 * gpu::kv_row_words(dtype, s_.head_dim); }
   uint64_t row_of(uint32_t sequence, uint32_t kv_head, uint32_t p) const {
-    const uint64_t block = table[sequence * max_blocks + p / block_tokens];
-    return (block * s_.kv_heads + kv_head) * block_tokens + p % block_tokens;
+    const uint64_t block = table[sequence * max_blocks + p / s_.block_tokens];
+    return (block * s_.kv_heads + kv_head) * s_.block_tokens + p % s_.block_tokens;
   }
 
   const shape s_;

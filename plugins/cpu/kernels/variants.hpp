@@ -117,7 +117,7 @@ inline bool ask_for_tiles() {
 }
 #endif
 
-// Best first; on x86 docs/reference/benchmarks.md has the figures. The last row is always
+// Best first; on x86 docs/reference/benchmarks-kernels.md has the figures. The last row is always
 // supported.
 inline constexpr isa_form isa_forms[] = {
 #if defined(__x86_64__)

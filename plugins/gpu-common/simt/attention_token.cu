@@ -81,7 +81,9 @@ class attention_of_token : attention<Formats, rows> {
         y_(memory_of<float>(l, 15)),
         words_of_key_(static_cast<uint32_t>(this->key_words_)),
         words_of_value_(static_cast<uint32_t>(this->value_words_)),
-        at_(m_.at + (rows % 4 == 0 || p_.head_dim % 2 != 0 ? 0 : 2)) {}
+        at_(m_.at) {
+    static_assert(rows % 4 == 0, "what precedes m_.at is a multiple of four words");
+  }
 
   __device__ static void run(const launch& l) {
     const attention_of_token all(l);
@@ -125,7 +127,7 @@ class attention_of_token : attention<Formats, rows> {
     return params_of<gpu::attn_token_params>(l);
   }
 
-  // How many groups share the heads of a KV head: two while less than half of the launched groups
+  // How many groups share the heads of a KV head: two while at most half of the launched groups
   // have a part, and all that have one fit on the multiprocessors of a large device.
   __device__ static uint32_t shares_of(const gpu::attn_tiles_params& p, uint32_t heads,
                                        uint32_t n) {
@@ -243,8 +245,8 @@ class attention_of_token : attention<Formats, rows> {
     });
     __syncthreads();
     this->formats_.with_value([&](auto format) {
-      if (p_.head_dim <= threads / 2 && rows >= 4)
-        sum_part<decltype(format), rows / 4 + (rows < 4)>(one, sees, i, what);
+      if (p_.head_dim <= threads / 2)
+        sum_part<decltype(format), rows / 4>(one, sees, i, what);
       else
         sum_part<decltype(format), rows / 2>(one, sees, i, what);
     });

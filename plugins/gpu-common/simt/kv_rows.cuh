@@ -22,7 +22,8 @@ struct rotation {
     return second ? b + a : a - b;
   }
 
-  // The same for several heads: element i is x[i] * cosine + x[other] * sine, or x[i] if not `some`.
+  // The same for several heads: element i is x[i] * cosine + x[other] * sine, or x[i] if not
+  // `some`.
   struct turn {
     bool some;
     uint32_t other;

@@ -96,8 +96,9 @@ inline bitnet_status describe_states(const bitnet_kv_config& config, kv_storage&
       config.n_states > UINT32_MAX - config.n_blocks)
     return report.fail(
         BITNET_INVALID_ARGUMENT,
-        "%u states of %u elements; expected at least 1 of each, and less than 2^62 bytes",
-        config.n_states, config.state_elements);
+        "%u states of %u elements beside %u blocks; expected at least 1 of each, less than 2^62 "
+        "bytes, less than 2^31 states, and less than 2^32 states and blocks together",
+        config.n_states, config.state_elements, config.n_blocks);
   out.n_states = config.n_states;
   out.state_elements = config.state_elements;
   out.states_offset = offset;

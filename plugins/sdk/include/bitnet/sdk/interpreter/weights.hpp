@@ -170,11 +170,12 @@ class weight_set {
     if (offset != t->written || bytes > t->desc.data_bytes - t->written || (bytes && !data))
       return report.fail(BITNET_INVALID_ARGUMENT,
                          "tensor %s: a write of %llu bytes at %llu; expected data that begins at "
-                         "%llu and ends by %llu",
+                         "%llu and ends by %llu%s",
                          t->name.c_str(), static_cast<unsigned long long>(bytes),
                          static_cast<unsigned long long>(offset),
                          static_cast<unsigned long long>(t->written),
-                         static_cast<unsigned long long>(t->desc.data_bytes));
+                         static_cast<unsigned long long>(t->desc.data_bytes),
+                         bytes && !data ? ", but data is NULL" : "");
     if (!t->own.data()) {
       t->own = memory(t->desc.data_bytes, services_.lent());
       if (t->desc.rank == 2) t->own.place_rows(static_cast<uint64_t>(t->desc.ne[1]), column_grain);
