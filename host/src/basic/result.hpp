@@ -16,19 +16,19 @@ inline constexpr int ok = 0;
 inline constexpr int failure = 1;
 inline constexpr int usage = 2;           // flags, environment, config file, or text of the user
 inline constexpr int model = 3;           // model file missing, invalid or unsupported
-inline constexpr int unavailable = 4;     // no backend meets the request
+inline constexpr int unavailable = 4;     // no backend meets the request; crossval: no engine found
 inline constexpr int out_of_memory = 5;   // host or device
 inline constexpr int suspicious = 8;      // weights, in strict mode
 inline constexpr int too_slow = 9;        // gate of speed or time
 inline constexpr int too_large = 10;      // gate of memory
-inline constexpr int not_the_same = 11;   // gate of determinism
+inline constexpr int not_the_same = 11;   // gate of determinism; crossval
 inline constexpr int slower = 12;         // bench compare: something is slower
-inline constexpr int no_comparison = 13;  // bench compare: the results cannot be compared
-inline constexpr int not_kept = 14;       // a plan that cannot be kept
-inline constexpr int rejected = 22;       // the only candidate plugin broke a rule
-inline constexpr int fake = 23;           // a fake device, which the user forbids
-inline constexpr int skipped = 77;        // --skip-exit: the backend is missing
-inline constexpr int interrupted = 130;   // Ctrl-C
+inline constexpr int no_comparison = 13;  // bench compare, replay, crossval: results not comparable
+inline constexpr int not_kept = 14;       // what runs differs from the plan of --plan
+inline constexpr int rejected = 22;  // a plugin broke a rule; a model does not match its signature
+inline constexpr int fake = 23;      // a fake device, which the user forbids
+inline constexpr int skipped = 77;   // --skip-exit: the backend is missing
+inline constexpr int interrupted = 130;  // Ctrl-C; batch and serve also SIGTERM
 }  // namespace exit_code
 
 struct failure {
