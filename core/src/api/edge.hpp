@@ -107,7 +107,9 @@ bitnet_status guarded(bitnet_error* err, const char* where, Body&& body) noexcep
   } catch (const std::exception& e) {
     return report_plainly(err, where, BITNET_INTERNAL, e.what());
   } catch (...) {
-    return report_plainly(err, where, BITNET_INTERNAL, "unknown exception");
+    return report_plainly(err, where, BITNET_INTERNAL,
+                          "an exception of an unknown type, which is a defect of libbitnet; report "
+                          "it with the log");
   }
 }
 

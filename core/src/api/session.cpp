@@ -1,6 +1,3 @@
-#include "sequence/session.hpp"
-#include "engine/tuning.hpp"
-
 #include <fmt/format.h>
 
 #include <chrono>
@@ -12,11 +9,13 @@
 #include "api/objects.hpp"
 #include "api/parts_json.hpp"
 #include "compute/kv_types.hpp"
+#include "engine/tuning.hpp"
 #include "generate/text_tokens.hpp"
 #include "grammar/gbnf.hpp"
 #include "select/device_status.hpp"
 #include "sequence/embedding.hpp"
 #include "sequence/generating.hpp"
+#include "sequence/session.hpp"
 
 namespace {
 
