@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -97,9 +98,15 @@ checked<bitnet_backend_v0> check_table(const std::string& name, const bitnet_bac
   if (filled.abi_minor > BITNET_ABI_MINOR || filled.abi_minor < oldest_minor)
     return bad_table(name, fmt::format("it chose ABI minor {}, the host offered {} to {}",
                                        filled.abi_minor, oldest_minor, BITNET_ABI_MINOR));
-  if (filled.reserved_0 != 0) return bad_table(name, "reserved_0 of its table is not zero");
-  if (std::ranges::any_of(filled.features_used, [](uint64_t f) { return f != 0; }))
-    return bad_table(name, "it uses features that the host did not offer");
+  if (filled.reserved_0 != 0)
+    return bad_table(name,
+                     fmt::format("reserved_0 of its table is {:#x}; the plugin must leave it 0",
+                                 filled.reserved_0));
+  for (std::size_t i = 0; i < std::size(filled.features_used); ++i)
+    if (filled.features_used[i] != 0)
+      return bad_table(name, fmt::format("features_used[{}] of its table is {:#x}, but the host "
+                                         "offers no features; the plugin must leave it 0",
+                                         i, filled.features_used[i]));
 
   bitnet_backend_v0 out{};
   std::memcpy(&out, &filled, filled.filled_size);
