@@ -154,10 +154,11 @@ void attn_out(const call* body, const roles& parts, team& workers) noexcept {
   const call& attention = body[parts.attention];
   if (attention.rows >= fewest_attending) {
     // Later tokens attend to more keys, so workers with earlier tokens take over some of them.
-    workers.deal(attention.rows * static_cast<uint64_t>(attention.ints[2]), 1,
-                 [&](const share& s) { attention_of_tokens(isa_of(attention), attention, s); });
+    workers.deal(attention.rows * static_cast<uint64_t>(attention.ints[attention_ints::n_kv_heads]),
+                 1, [&](const share& s) { attention_of_tokens(isa_of(attention), attention, s); });
   } else {
-    const share heads = workers.split(attention.rows * static_cast<uint64_t>(attention.ints[1]));
+    const share heads = workers.split(
+        attention.rows * static_cast<uint64_t>(attention.ints[attention_ints::n_heads]));
     cpu::attention(isa_of(attention), attention, heads.first, heads.last, heads.scratch);
   }
   workers.sync();

@@ -41,10 +41,11 @@ void rms_norm_heads(const call& c, const share& s) noexcept {
 }
 
 void hadamard(const call& c, const share& s) noexcept {
-  const bool first = c.ints[1] == BITNET_HADAMARD_FACTORS_FIRST;
+  const bool first = c.ints[hadamard_ints::place] == BITNET_HADAMARD_FACTORS_FIRST;
   for (uint64_t at = s.first * c.k; at < s.last * c.k; at += c.k)
     isa_of(c).rows.hadamard(c.input<float>(0) + at, c.w ? c.w->f32() : nullptr, first, c.k,
-                            static_cast<uint64_t>(c.ints[0]), c.output<float>(0) + at);
+                            static_cast<uint64_t>(c.ints[hadamard_ints::block]),
+                            c.output<float>(0) + at);
 }
 
 void act_quant_i8_grouped(const call& c, const share& s) noexcept {
@@ -85,7 +86,8 @@ void kv_write(const call& c, const share& s) noexcept {
 
 void attn_paged(const call& c, const share& s) noexcept {
   if (c.rows >= fewest_attending) return attention_of_tokens(isa_of(c), c, s);
-  const auto group = static_cast<uint64_t>(c.ints[1] / c.ints[2]);
+  const auto group =
+      static_cast<uint64_t>(c.ints[attention_ints::n_heads] / c.ints[attention_ints::n_kv_heads]);
   attention(isa_of(c), c, s.first * group, s.last * group, s.scratch);
 }
 

@@ -44,11 +44,12 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
                      uint64_t last_head, float* scores) {
   const sdk::step_view& step = *c.step;
   const sdk::kv_storage& kv = step.kv;
-  const auto layer = static_cast<uint64_t>(c.ints[0]);
+  const auto layer = static_cast<uint64_t>(c.ints[attention_ints::layer]);
   const uint64_t group = last_head - first_head;
-  const uint64_t kv_head = first_head / static_cast<uint64_t>(c.ints[1] / c.ints[2]);
-  const auto head_dim = static_cast<uint64_t>(c.ints[3]);
-  const int32_t window = c.ints[4];
+  const uint64_t kv_head = first_head / static_cast<uint64_t>(c.ints[attention_ints::n_heads] /
+                                                              c.ints[attention_ints::n_kv_heads]);
+  const auto head_dim = static_cast<uint64_t>(c.ints[attention_ints::head_dim]);
+  const int32_t window = c.ints[attention_ints::window];
   const uint64_t context = step.sees(t, window).count();
   const uint64_t at = t * c.k + first_head * head_dim;
   const float* q = c.input<float>(0) + at;
@@ -109,7 +110,7 @@ using sight = sdk::step_view::sight;
 
 // The positions that token t sees. If they are one range, it is [first, end).
 sight seen_by(const sdk::call& c, uint64_t t) {
-  sight s = c.step->sees(t, c.ints[4]);
+  sight s = c.step->sees(t, c.ints[attention_ints::window]);
   const bool without_gap = s.kept == s.first;
   if (without_gap) s.first = s.kept_from;
   if (without_gap || s.kept == s.kept_from) s.kept_from = s.kept = 0;
@@ -126,8 +127,8 @@ struct attention_block {
   uint64_t stride;
 
   const sdk::kv_storage& kv() const { return c.step->kv; }
-  uint64_t layer() const { return static_cast<uint64_t>(c.ints[0]); }
-  uint64_t head_dim() const { return static_cast<uint64_t>(c.ints[3]); }
+  uint64_t layer() const { return static_cast<uint64_t>(c.ints[attention_ints::layer]); }
+  uint64_t head_dim() const { return static_cast<uint64_t>(c.ints[attention_ints::head_dim]); }
   sight sees(uint64_t t) const { return seen_by(c, first + t); }
   uint64_t slot(uint64_t position) const {
     const uint64_t n = kv().block_tokens;
@@ -236,8 +237,9 @@ void attend(const attention_block& b) {
 uint64_t block_from(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_t most,
                     uint64_t room, uint64_t& stride) {
   const sdk::step_view& step = *c.step;
-  const auto group = static_cast<uint64_t>(c.ints[1] / c.ints[2]);
-  const auto head_dim = static_cast<uint64_t>(c.ints[3]);
+  const auto group =
+      static_cast<uint64_t>(c.ints[attention_ints::n_heads] / c.ints[attention_ints::n_kv_heads]);
+  const auto head_dim = static_cast<uint64_t>(c.ints[attention_ints::head_dim]);
   if (isa.attention.scores == nullptr || head_dim % 16 != 0 || head_dim > widest_head ||
       group > most_heads)
     return 0;
@@ -280,7 +282,8 @@ uint64_t next_cut(const sdk::call& c, uint64_t at, uint64_t end) {
 }  // namespace
 
 void attention_of_tokens(const isa_form& isa, const sdk::call& c, const sdk::share& s) {
-  const auto heads = static_cast<uint64_t>(c.ints[1]), kv_heads = static_cast<uint64_t>(c.ints[2]);
+  const auto heads = static_cast<uint64_t>(c.ints[attention_ints::n_heads]),
+             kv_heads = static_cast<uint64_t>(c.ints[attention_ints::n_kv_heads]);
   const uint64_t group = heads / kv_heads, units = c.rows * kv_heads;
   const uint64_t last = next_cut(c, s.last, units);
   for (uint64_t at = next_cut(c, s.first, units); at < last;) {
@@ -300,8 +303,8 @@ void attention_of_tokens(const isa_form& isa, const sdk::call& c, const sdk::sha
 
 void attention(const isa_form& isa, const sdk::call& c, uint64_t first, uint64_t last,
                float* scores) {
-  const auto heads = static_cast<uint64_t>(c.ints[1]);
-  const uint64_t group = heads / static_cast<uint64_t>(c.ints[2]);
+  const auto heads = static_cast<uint64_t>(c.ints[attention_ints::n_heads]);
+  const uint64_t group = heads / static_cast<uint64_t>(c.ints[attention_ints::n_kv_heads]);
   while (first < last) {
     const uint64_t head = first % heads;
     const uint64_t n = std::min(group - head % group, last - first);  // of one KV head

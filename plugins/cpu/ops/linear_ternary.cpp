@@ -86,18 +86,19 @@ void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, c
 }
 
 // Granularity in elements of cuts of a row with such groups; 0: no groups.
-uint64_t whole_groups(uint64_t group, uint64_t given) {
-  return std::max(std::lcm(std::max(group, given), uint64_t{128}), uint64_t{128});
+uint64_t whole_groups(uint64_t group, uint64_t activation_group) {
+  return std::max(std::lcm(std::max(group, activation_group), uint64_t{128}), uint64_t{128});
 }
 
 // The most that a call for panels takes: elements, at which a row can be cut, and tokens. k 0:
-// other kernels compute this product. `given`: elements of a group of activations, or 0.
-panel_size panel_block(const isa_form& isa, const sdk::weight& w, uint64_t given, uint64_t tokens) {
+// other kernels compute this product. `activation_group`: elements, or 0.
+panel_size panel_block(const isa_form& isa, const sdk::weight& w, uint64_t activation_group,
+                       uint64_t tokens) {
   constexpr panel_size none{0, 0};
   if (isa.panel.run == nullptr || w.k % 4 != 0) return none;
   if (!has_one_scale(w) && !w.rows_dropped()) return none;
   // Panels must have an instruction set that the kernel's id names.
-  const bool rows = given == 0 && has_one_scale(w);
+  const bool rows = activation_group == 0 && has_one_scale(w);
   if (isa.panel.isa != std::string_view(rows ? isa.ternary.isa : isa.grouped.isa)) {
     if (!isa.both_named) return none;
     if (tokens < (rows ? fewest_tile_tokens : fewest_tile_tokens_in_groups)) return none;
@@ -105,17 +106,17 @@ panel_size panel_block(const isa_form& isa, const sdk::weight& w, uint64_t given
     return none;
   }
   const panel_size size = rows ? isa.whole_panel : usual_panel;
-  const uint64_t whole = whole_groups(has_one_scale(w) ? 0 : w.scale_group, given);
-  if (whole > size.k) return none;
-  const uint64_t most = size.k / whole * whole, blocks = (w.k + most - 1) / most;
+  const uint64_t k_multiple = whole_groups(has_one_scale(w) ? 0 : w.scale_group, activation_group);
+  if (k_multiple > size.k) return none;
+  const uint64_t most = size.k / k_multiple * k_multiple, blocks = (w.k + most - 1) / most;
   const uint64_t even = (w.k + blocks - 1) / blocks;
-  return {(even + whole - 1) / whole * whole, size.tokens};
+  return {(even + k_multiple - 1) / k_multiple * k_multiple, size.tokens};
 }
 
-// `kernel`: panels or tables. q_scales: of groups of `given` activations, or of each token.
+// `kernel`: panels or tables. q_scales: of groups of activations, or of each token.
 void multiply_panels(const tile_kernel<panel_tile>& kernel, const sdk::weight& w, const int8_t* q,
-                     const float* q_scales, uint64_t given, uint64_t tokens, uint64_t first,
-                     uint64_t last, float* y, const panel_size& block, void* room) {
+                     const float* q_scales, uint64_t activation_group, uint64_t tokens,
+                     uint64_t first, uint64_t last, float* y, const panel_size& block, void* room) {
   panel_tile tile{};
   tile.room = room;
   tile.w_stride = w.row_bytes;
@@ -129,8 +130,8 @@ void multiply_panels(const tile_kernel<panel_tile>& kernel, const sdk::weight& w
     tile.group = w.scale_group;
   }
   tile.q_stride = w.k;
-  tile.q_group = given;
-  tile.q_scales_stride = given == 0 ? 1 : w.k / given;
+  tile.q_group = activation_group;
+  tile.q_scales_stride = activation_group == 0 ? 1 : w.k / activation_group;
   tile.y_stride = w.m;
   tile.rows = last - first;
   const uint8_t* all = rows_read(w, tokens, first, last);
@@ -142,7 +143,8 @@ void multiply_panels(const tile_kernel<panel_tile>& kernel, const sdk::weight& w
                    ? all + first * w.row_bytes + at / 4
                    : w.packed_data() + first / rows_of_tile * tile.w_stride + at / 128 * tile.unit;
       tile.q = q + t * w.k + at;
-      tile.q_scales = q_scales + t * tile.q_scales_stride + (given == 0 ? 0 : at / given);
+      tile.q_scales =
+          q_scales + t * tile.q_scales_stride + (activation_group == 0 ? 0 : at / activation_group);
       tile.k = std::min(block.k, w.k - at);
       tile.goes_on = at != 0;
       tile.ends = at + block.k >= w.k;
@@ -154,8 +156,8 @@ void multiply_panels(const tile_kernel<panel_tile>& kernel, const sdk::weight& w
 // Similar products are timed together: few tokens fill the registers of tables less, and few rows
 // make them pay less. More classes would follow the shapes more closely, and each needs timings of
 // its own. Only one instruction set computes in a process.
-using of_pieces = faster[2][3];
-faster& alike(of_pieces& known, uint64_t tokens, uint64_t rows) {
+using timings_by_size = faster[2][3];
+faster& timing_for(timings_by_size& known, uint64_t tokens, uint64_t rows) {
   return known[tokens < 32 ? 0 : 1][rows < 512 ? 0 : rows < 1024 ? 1 : 2];
 }
 
@@ -173,8 +175,8 @@ void multiply_many(const isa_form& isa, const sdk::weight& w, const int8_t* q, c
   };
   if (isa.tables.run == nullptr || !has_one_scale(w) || last - first < fewest_table_rows)
     return panels();
-  static of_pieces known;
-  alike(known, tokens, last - first).run(tokens * (last - first) * w.k, panels, [&] {
+  static timings_by_size known;
+  timing_for(known, tokens, last - first).run(tokens * (last - first) * w.k, panels, [&] {
     multiply_panels(isa.tables, w, q, s, 0, tokens, first, last, y, {w.k, tables_tokens}, room);
   });
 }
@@ -225,8 +227,8 @@ struct grouped_product {
   float* y;
   uint64_t own;  // elements of a group of weights
   void* room;
-  const float* d = nullptr;  // (tokens, w.k / given); nullptr: only weights have groups
-  uint64_t given = 0;        // elements of a group of activations
+  const float* d = nullptr;  // (tokens, w.k / activation_group); nullptr: only weights have groups
+  uint64_t activation_group = 0;  // elements of a group of activations
 };
 
 // The outer loop is over tiles of tokens, so that one read of the weights serves many. After each
@@ -235,9 +237,9 @@ template <class Done>
 void each_tile(const grouped_product& p, const tile_kernel<grouped_tile>& kernel,
                const Done& done) {
   const sdk::weight& w = p.w;
-  const uint64_t given = p.d ? p.given : p.own;
-  const call_size most = size_of_call(w, p.tokens, std::min(p.own, given),
-                                      std::lcm(std::max(p.own, given), uint64_t{128}));
+  const uint64_t activation_group = p.d ? p.activation_group : p.own;
+  const call_size most = size_of_call(w, p.tokens, std::min(p.own, activation_group),
+                                      std::lcm(std::max(p.own, activation_group), uint64_t{128}));
   for (uint64_t t0 = 0; t0 < p.tokens; t0 += most.tokens) {
     const uint64_t tokens = std::min(most.tokens, p.tokens - t0);
     float* out = p.y + t0 * w.m + p.first;
@@ -253,9 +255,9 @@ void each_tile(const grouped_product& p, const tile_kernel<grouped_tile>& kernel
       tile.goes_on = at != 0;
       tile.room = p.room;
       if (p.d) {
-        tile.q_scales_stride = w.k / given;
-        tile.q_scales = p.d + t0 * tile.q_scales_stride + at / given;
-        tile.q_group = given;
+        tile.q_scales_stride = w.k / activation_group;
+        tile.q_scales = p.d + t0 * tile.q_scales_stride + at / activation_group;
+        tile.q_group = activation_group;
       }
       kernel(tile);
     }
@@ -277,12 +279,14 @@ void multiply_groups(const isa_form& isa, const sdk::weight& w, const int8_t* q,
 void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int8_t* q,
                             const float* d, uint64_t groups, uint64_t tokens, uint64_t first,
                             uint64_t last, float* y, void* room) {
-  const uint64_t given = w.k / groups;
+  const uint64_t activation_group = w.k / groups;
   const bool one_scale = has_one_scale(w);
-  if (const panel_size block = panel_block(isa, w, given, tokens); block.k != 0)
-    return multiply_panels(isa.panel, w, q, d, given, tokens, first, last, y, block, room);
+  if (const panel_size block = panel_block(isa, w, activation_group, tokens); block.k != 0)
+    return multiply_panels(isa.panel, w, q, d, activation_group, tokens, first, last, y, block,
+                           room);
   const auto& kernel = grouped_has_vector_form(w) ? isa.grouped : scalar_form.grouped;
-  each_tile({w, q, tokens, first, last, y, one_scale ? given : w.scale_group, room, d, given},
+  each_tile({w, q, tokens, first, last, y, one_scale ? activation_group : w.scale_group, room, d,
+             activation_group},
             kernel, [&](uint64_t, uint64_t n_tokens, float* out) {
               if (!one_scale) return;
               for (uint64_t t = 0; t < n_tokens; ++t)
@@ -334,13 +338,15 @@ ternary_path path_of(const sdk::weight& w) {
   return w.scale_group % 32 == 0 ? ternary_path::groups : ternary_path::reference;
 }
 
+// Many tokens: panels or tables. Few tokens, or panels do not fit: rows or groups, by path_of. In
+// between, for rows of one scale, the faster one is measured.
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                     uint64_t tokens, uint64_t first, uint64_t last, float* y, void* room) {
   if (const panel_size block = panel_block(isa, w, 0, tokens); block.k != 0) {
     const auto many = [&] { multiply_many(isa, w, q, s, tokens, first, last, y, block, room); };
     if (tokens >= fewest_sure_tokens || !has_one_scale(w) || isa.both_named) return many();
-    static of_pieces known;
-    return alike(known, tokens, last - first).run(tokens * (last - first) * w.k, many, [&] {
+    static timings_by_size known;
+    return timing_for(known, tokens, last - first).run(tokens * (last - first) * w.k, many, [&] {
       multiply_rows(isa, w, q, s, tokens, first, last, y);
     });
   }

@@ -12,6 +12,17 @@
 
 namespace bitnet::cpu {
 
+// Indices of sdk::call::ints, as bitnet/abi/ops.h defines them.
+namespace attention_ints {
+enum : uint8_t { layer, n_heads, n_kv_heads, head_dim, window };
+}
+namespace hadamard_ints {
+enum : uint8_t { block, place };  // place: BITNET_HADAMARD_*
+}
+namespace rope_ints {
+enum : uint8_t { heads, head_dim, dims, pairing };  // pairing: BITNET_ROPE_*
+}
+
 // One row, x and y (k).
 void embed_row(const sdk::weight& table, uint64_t token, float* y);
 

@@ -8,9 +8,10 @@ namespace {
 
 // Angles in double: beyond a few thousand tokens f32 is too coarse for position * frequency.
 double frequency(const sdk::call& a, uint64_t pair) {
-  const double f = static_cast<double>(a.floats[1]) *
-                   std::pow(static_cast<double>(a.floats[0]),
-                            -2.0 * static_cast<double>(pair) / static_cast<double>(a.ints[2]));
+  const double f =
+      static_cast<double>(a.floats[1]) *
+      std::pow(static_cast<double>(a.floats[0]),
+               -2.0 * static_cast<double>(pair) / static_cast<double>(a.ints[rope_ints::dims]));
   return a.w ? f / static_cast<double>(a.w->f32()[pair]) : f;
 }
 
@@ -21,9 +22,10 @@ void compute_rotation(double angle, float& cosine, float& sine) {
 
 // For heads with more pairs than rope_angles holds. No known model has them.
 void rope_pair_by_pair(const float* x, int32_t position, const sdk::call& a, float* y) {
-  const auto heads = static_cast<uint64_t>(a.ints[0]), head_dim = static_cast<uint64_t>(a.ints[1]);
-  const uint64_t pairs = static_cast<uint64_t>(a.ints[2]) / 2;
-  const bool neox = a.ints[3] == BITNET_ROPE_NEOX;
+  const auto heads = static_cast<uint64_t>(a.ints[rope_ints::heads]),
+             head_dim = static_cast<uint64_t>(a.ints[rope_ints::head_dim]);
+  const uint64_t pairs = static_cast<uint64_t>(a.ints[rope_ints::dims]) / 2;
+  const bool neox = a.ints[rope_ints::pairing] == BITNET_ROPE_NEOX;
   std::copy(x, x + heads * head_dim, y);
   for (uint64_t i = 0; i < pairs; ++i) {
     float c = 0, s = 0;
@@ -40,7 +42,7 @@ void rope_pair_by_pair(const float* x, int32_t position, const sdk::call& a, flo
 
 void rope_row(const isa_form& isa, const float* x, uint64_t token, int32_t position,
               const sdk::call& a, rope_angles& known, float* y) {
-  const uint64_t pairs = static_cast<uint64_t>(a.ints[2]) / 2;
+  const uint64_t pairs = static_cast<uint64_t>(a.ints[rope_ints::dims]) / 2;
   if (pairs > rope_angles::max_pairs) {
     rope_pair_by_pair(x, position, a, y);
     return;
@@ -68,9 +70,9 @@ void rope_row(const isa_form& isa, const float* x, uint64_t token, int32_t posit
                   {.cosines = now.cosines,
                    .sines = now.sines,
                    .pairs = pairs,
-                   .heads = static_cast<uint64_t>(a.ints[0]),
-                   .head_dim = static_cast<uint64_t>(a.ints[1]),
-                   .neox = a.ints[3] == BITNET_ROPE_NEOX},
+                   .heads = static_cast<uint64_t>(a.ints[rope_ints::heads]),
+                   .head_dim = static_cast<uint64_t>(a.ints[rope_ints::head_dim]),
+                   .neox = a.ints[rope_ints::pairing] == BITNET_ROPE_NEOX},
                   y);
 }
 
