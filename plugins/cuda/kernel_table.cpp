@@ -45,14 +45,9 @@ const image* image_of(gpu::kernel_id id) noexcept {
 }
 
 // Indices of the tables of tiled forms below.
-enum form_index : uint8_t {
-  of_few,
-  of_many,
-  of_one_token,
-  of_wide_factored,                     // with factors
-  of_narrow_groups = of_wide_factored,  // without
-  of_wide_groups
-};
+enum form_index : uint8_t { of_few, of_many, of_one_token, n_common_forms };
+enum one_scale_index : uint8_t { of_narrow_groups = n_common_forms, of_wide_groups };
+enum factored_index : uint8_t { of_wide_factored = n_common_forms };
 constexpr uint32_t steady = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
 constexpr uint32_t exact = steady | BITNET_EXACT_INTEGER;
 constexpr form_listing as_one_scale{BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, exact};
@@ -61,7 +56,7 @@ constexpr form_listing as_f16{BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_F16, BITNET_
                               BITNET_PRECISION_F16};
 constexpr form_listing as_bf16{BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_BF16, BITNET_EXACT_RUN,
                                BITNET_PRECISION_BF16};
-// Tiled forms, in the order of form_index.
+// Tiled forms, in the order of form_index, then of one_scale_index or factored_index.
 constexpr tiled_form with_one_scale[] = {
     {&images[ternary_tiles], "linear_ternary_few", few_tokens, as_one_scale},
     {&images[ternary_tiles], "linear_ternary_many", many_tokens, as_one_scale},
