@@ -290,7 +290,8 @@ bitnet_status backend::open(const bitnet_device_request& request,
                             std::unique_ptr<device_object>& out, const reporter& report) {
   platform* found = nullptr;
   if (bitnet_status s = find(request.index, found, report); failed(s)) return s;
-  if (services_.cancelled(request.cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
+  if (services_.cancelled(request.cancel_token))
+    return report.fail(BITNET_CANCELLED, "the caller cancelled opening the device");
   std::unique_ptr<device> driver;
   if (bitnet_status s = found->open(request.index, driver, report); failed(s)) return s;
   out = std::make_unique<device_object>(*this, std::move(driver), services_, about_.name, disabled_,

@@ -50,7 +50,8 @@ bitnet_status program::build(const bitnet_graph* g, const weights& all,
                              const bitnet_program_options* options, uint64_t cancel_token,
                              const sdk::reporter& report) {
   // Checked only once, since building is short: kernels are compiled when a binding is prepared.
-  if (device_.services.cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
+  if (device_.services.cancelled(cancel_token))
+    return report.fail(BITNET_CANCELLED, "the caller cancelled building the program");
   if (bitnet_status s = sdk::check_limits(options, limits_, report); failed(s)) return s;
   for (uint32_t i = 0; i < limits_.n_buckets; ++i)
     if (limits_.buckets[i] > 0 && limits_.buckets[i] < limits_.max_tokens)
@@ -250,19 +251,21 @@ bitnet_status steps_on::prepare(const bitnet_prepare_request& request,
 }
 
 kernel_spec steps_on::spec_for(const node& n, uint32_t rows) const noexcept {
+  // Indices of constants. Matrices have tile_tokens where writing and attention have value_type.
+  constexpr uint32_t key_type = 1, value_type = 2, tile_tokens = 2, tile_rows = 3, head_dim = 4;
   kernel_spec spec = n.spec;
   const tiles fit = tiles_for(device_.about());
   const bool tiled = n.grid == grid::matrix && spec.id != kernel_id::bit_linear;
   if (tiled || spec.id == kernel_id::head_approximate)
-    spec.constants[2] = std::min(rows, fit.tokens);
+    spec.constants[tile_tokens] = std::min(rows, fit.tokens);
   if (spec.id == kernel_id::attn_tiles && rows > most_rows_in_parts)
-    spec.constants[3] = tile_rows_for(device_.capabilities(), device_.capabilities().attention_rows,
-                                      spec.constants[4]);
+    spec.constants[tile_rows] = tile_rows_for(
+        device_.capabilities(), device_.capabilities().attention_rows, spec.constants[head_dim]);
   if (spec.id == kernel_id::kv_write || spec.id == kernel_id::attn_paged ||
       spec.id == kernel_id::attn_tiles || spec.id == kernel_id::attn_token ||
       spec.id == kernel_id::attn_rounded) {
-    spec.constants[1] = pool_->storage().dtype_k;
-    spec.constants[2] = pool_->storage().dtype_v;
+    spec.constants[key_type] = pool_->storage().dtype_k;
+    spec.constants[value_type] = pool_->storage().dtype_v;
   }
   return spec;
 }
@@ -379,7 +382,8 @@ bitnet_status steps_on::find_recording(uint32_t n_tokens, uint32_t n_outputs, lo
     const node& n = of_.plan_.nodes[i];
     const uint32_t rows = n.rows == rows_are_outputs ? outputs : tokens;
     if (!of_.belongs(n, rows, asked, in_f16)) continue;
-    if (device_.services.cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
+    if (device_.services.cancelled(cancel_token))
+      return report.fail(BITNET_CANCELLED, "the caller cancelled preparing the commands");
     const uint64_t first = commands.size();
     add_commands(i, rows, commands, made.nodes);
     for (uint64_t c = first; c < commands.size(); ++c) {
@@ -441,7 +445,7 @@ bitnet_status steps_on::run(const bitnet_step& step, const std::shared_ptr<runni
       failed(s))
     return s;
   if (device_.services.cancelled(step.cancel_token))
-    return report.fail(BITNET_CANCELLED, "cancelled");
+    return report.fail(BITNET_CANCELLED, "the caller cancelled the step");
   logits asked{};
   if (bitnet_status s = asked_by(step, asked, report); failed(s)) return s;
   recorded* commands = nullptr;

@@ -157,7 +157,8 @@ bitnet_status weight_set::write(uint32_t index, uint64_t offset, const void* dat
 
 bitnet_status weight_set::seal(uint32_t index, const sdk::reporter& report) {
   if (bitnet_status s = check_unsealed(index, report); failed(s)) return s;
-  if (device_.services.cancelled(cancel_token_)) return report.fail(BITNET_CANCELLED, "cancelled");
+  if (device_.services.cancelled(cancel_token_))
+    return report.fail(BITNET_CANCELLED, "the caller cancelled preparing the weights");
   device_weight& w = tensors_[index];
   sdk::tensor& t = w.tensor;
   if (t.written != t.desc.data_bytes)

@@ -68,13 +68,14 @@ inline bitnet_status tuning_measure(bitnet_device* device, uint64_t budget_ns,
   return guarded(err, "tuning measure", [&](const reporter& report) {
     const interpreter::device& d = *devices::get(device);
     const tunable& tuned = d.author().tuning;
-    if (d.services().cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
+    if (d.services().cancelled(cancel_token))
+      return report.fail(BITNET_CANCELLED, "the caller cancelled the measurement of settings");
     const std::string before = tuned.describe();
     const std::string doubt =
         tuned.measure(d.author().author_data, d.services(), budget_ns, cancel_token);
     if (d.services().cancelled(cancel_token)) {
       tuned.adopt(before);
-      return report.fail(BITNET_CANCELLED, "cancelled");
+      return report.fail(BITNET_CANCELLED, "the caller cancelled the measurement of settings");
     }
     if (doubt.empty()) return BITNET_OK;
     return report.fail(BITNET_UNAVAILABLE, "%s", doubt.c_str());

@@ -215,7 +215,7 @@ struct backend {
                      const reporter& report) const {
     if (bitnet_status s = check_index(request.index, report); failed(s)) return s;
     if (host_services.cancelled(request.cancel_token))
-      return report.fail(BITNET_CANCELLED, "cancelled");
+      return report.fail(BITNET_CANCELLED, "the caller cancelled opening the device");
     if (bitnet_status s = check_available(report); failed(s)) return s;
     out = std::make_unique<device>(author, host_services, request.memory_bytes);
     return BITNET_OK;

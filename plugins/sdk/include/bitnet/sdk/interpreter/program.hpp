@@ -75,7 +75,8 @@ class program {
                       const reporter& report) {
     if (bitnet_status s = compile(g, all, options, report); failed(s)) return s;
     for (item& it : items_) {
-      if (host_.cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
+      if (host_.cancelled(cancel_token))
+        return report.fail(BITNET_CANCELLED, "the caller cancelled building the program");
       if (bitnet_status s = pack_weights(it, report); failed(s)) return s;
       if (it.fused) prepare_top(it);
     }
@@ -149,7 +150,8 @@ class program {
     auto work = [&](uint32_t worker, uint32_t n) noexcept {
       run_as(worker, n, meeting, step.cancel_token, stop_after);
     };
-    if (host_.cancelled(step.cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
+    if (host_.cancelled(step.cancel_token))
+      return report.fail(BITNET_CANCELLED, "the caller cancelled the step");
     for (const item& it : items_)
       if (it.fused && takes_top(it))
         for (uint64_t c = it.first_call; c < it.first_call + it.n_calls; ++c)
@@ -159,7 +161,8 @@ class program {
     const uint64_t start = host_.now_ns();
     if (bitnet_status s = host_.parallel(workers, work); failed(s))
       return report.fail(s, "the host could not run %u workers", workers);
-    if (stop_after.load() != UINT64_MAX) return report.fail(BITNET_CANCELLED, "cancelled");
+    if (stop_after.load() != UINT64_MAX)
+      return report.fail(BITNET_CANCELLED, "the caller cancelled the step");
     if (alone) team_size_.took(host_.now_ns() - start, meeting.sleeps());
     return BITNET_OK;
   }

@@ -207,7 +207,8 @@ class weight_set {
   bitnet_status seal(uint32_t index, const reporter& report) {
     host_tensor* t = nullptr;
     if (bitnet_status s = unsealed(index, t, report); failed(s)) return s;
-    if (services_.cancelled(cancel_token_)) return report.fail(BITNET_CANCELLED, "cancelled");
+    if (services_.cancelled(cancel_token_))
+      return report.fail(BITNET_CANCELLED, "the caller cancelled preparing the weights");
     if (!t->alias && t->written != t->desc.data_bytes)
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu of %llu bytes were written",
                          t->name.c_str(), static_cast<unsigned long long>(t->written),
@@ -250,7 +251,8 @@ class weight_set {
   }
   bitnet_status pack(uint32_t index, const void** out, const reporter& report) const {
     if (bitnet_status s = check_packed(index, report); failed(s)) return s;
-    if (services_.cancelled(cancel_token_)) return report.fail(BITNET_CANCELLED, "cancelled");
+    if (services_.cancelled(cancel_token_))
+      return report.fail(BITNET_CANCELLED, "the caller cancelled packing the weights");
     const host_tensor& t = tensors_[index];
     if (bitnet_status s = make_packed(author_, services_, t.view, report); failed(s)) return s;
     *out = t.packed->data.load(std::memory_order_acquire);
