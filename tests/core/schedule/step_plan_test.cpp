@@ -18,13 +18,21 @@ TEST(step_plan, decodes_first_then_chunks_of_prompts) {
     std::vector<std::pair<uint32_t, uint32_t>> want;
     const char* why;
   } rows[] = {
-      {{{1}, {1}}, {}, {64, any}, {{0, 1}, {1, 1}}, "decodes alone"},
+      {{{1}, {1}}, {}, {64, any}, {{0, 1}, {1, 1}}, "each decode has one token"},
       {{{100}}, {0}, {64, any}, {{0, 64}}, "a prompt takes the whole step"},
-      {{{40}}, {0}, {64, any}, {{0, 40}}, "or what it has"},
-      {{{100}, {1}, {1}}, {0}, {64, any}, {{1, 1}, {2, 1}, {0, 62}}, "decodes first; 62 are left"},
-      {{{100}, {1}}, {0}, {64, 16}, {{1, 1}, {0, 16}}, "what the cost model lets"},
+      {{{40}}, {0}, {64, any}, {{0, 40}}, "a shorter prompt takes all of its tokens"},
+      {{{100}, {1}, {1}},
+       {0},
+       {64, any},
+       {{1, 1}, {2, 1}, {0, 62}},
+       "decodes come first; 62 tokens are left"},
+      {{{100}, {1}},
+       {0},
+       {64, 16},
+       {{1, 1}, {0, 16}},
+       "a prompt takes the bound of the cost model"},
       {{{17}, {1}}, {0}, {64, 16}, {{1, 1}, {0, 16}}, "one more than the bound waits"},
-      {{{10}, {1}}, {0}, {64, 16}, {{1, 1}, {0, 10}}, "the end of a prompt"},
+      {{{10}, {1}}, {0}, {64, 16}, {{1, 1}, {0, 10}}, "a prompt ends within the bound"},
       {{{10}, {1}, {9}}, {0, 2}, {64, 15}, {{1, 1}, {0, 10}, {2, 5}}, "the next has the rest"},
       {{{100}, {1}}, {0}, {64, 0}, {{1, 1}}, "decodes are measured alone"},
       {{{100}}, {0}, {64, 0}, {{0, 64}}, "there is nothing to measure"},
@@ -32,18 +40,18 @@ TEST(step_plan, decodes_first_then_chunks_of_prompts) {
        {2, 0, 1},
        {64, any},
        {{2, 30}, {0, 20}, {1, 14}},
-       "prompts in their order"},
+       "prompts are taken in their order"},
       {{{20}, {100}, {30}}, {1, 0, 2}, {64, any}, {{1, 64}}, "the first takes all"},
-      {{{200}, {1}}, {0}, {300, 40}, {{1, 1}, {0, 40}}, "all of the bound"},
+      {{{200}, {1}}, {0}, {300, 40}, {{1, 1}, {0, 40}}, "a long prompt takes all of the bound"},
       {{{200, 30}}, {0}, {64, any}, {{0, 30}}, "a state is kept behind the 30th"},
-      {{{20, 30}}, {0}, {64, any}, {{0, 20}}, "which is behind its end"},
-      {{{200, 100}, {1}}, {0}, {64, any}, {{1, 1}, {0, 63}}, "which this step does not reach"},
+      {{{20, 30}}, {0}, {64, any}, {{0, 20}}, "the state would be behind the end of the prompt"},
+      {{{200, 100}, {1}}, {0}, {64, any}, {{1, 1}, {0, 63}}, "this step does not reach the state"},
       {{{100}, {1}, {1}},
        {0},
        {5, any},
        {{1, 1}, {2, 1}, {0, 3}},
-       "a step of 5: prompts go on whatever its size"},
-      {{{100}}, {0}, {1, any}, {{0, 1}}, "a step of one token"},
+       "prompts go on in a step of 5 tokens too"},
+      {{{100}}, {0}, {1, any}, {{0, 1}}, "a step of one token has one of the prompt"},
   };
   for (const auto& row : rows) {
     std::vector<share> got;
@@ -59,12 +67,12 @@ TEST(step_plan, running_decodes_leave_room_for_a_chunk) {
     uint32_t max_tokens, max_sequences, max_outputs, want;
     const char* why;
   } rows[] = {
-      {512, 32, 64, 32, "as many as the device takes"},
+      {512, 32, 64, 32, "as many run as the device takes"},
       {512, 64, 8, 8, "each decode has a row"},
       {40, 32, 32, 24, "16 tokens are left for prompts"},
-      {16, 32, 32, 8, "half of a small step"},
-      {2, 8, 8, 1, "one"},
-      {1, 8, 8, 1, "one token is a decode or of a prompt"},
+      {16, 32, 32, 8, "decodes take half of a small step"},
+      {2, 8, 8, 1, "one decode runs"},
+      {1, 8, 8, 1, "one token is of a decode or of a prompt"},
   };
   for (const auto& row : rows) {
     step_limits most;

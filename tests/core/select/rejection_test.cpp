@@ -1,4 +1,4 @@
-// Everything that can be wrong with one backend, as its user meets it: asked for by name, alone
+// Everything that can be wrong with one backend, as messages report it: asked for by name, alone
 // under auto, and beside a good one. One row, one plugin or manifest.
 
 #include <gtest/gtest.h>
