@@ -86,6 +86,9 @@ function(bitnet_add_backend name)
     endif()
     install(FILES ${PROJECT_BINARY_DIR}/${BITNET_MANIFEST_DIR}/50-${name}.yaml
       DESTINATION ${BITNET_MANIFEST_DIR} COMPONENT backend-${name})
+  elseif(NOT BITNET_BACKEND_STANDALONE)
+    message(WARNING "bitnet_add_backend(${name}): ${manifest} is missing. Without this manifest the loader does not "
+                    "find the backend, and BITNET_BACKENDS cannot leave it out")
   endif()
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${name}.7)
     include(GNUInstallDirs)
