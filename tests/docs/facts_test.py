@@ -470,6 +470,21 @@ class Facts(unittest.TestCase):
                 types = "|".join(other for other, also in forms if also == reader)
                 self.assertRegex(tested, rf"type::({types})\b", "no test reads it")
 
+    def test_the_list_of_decisions_has_their_headings(self):
+        """A further sentence of a row names another page, such as the one that supersedes it."""
+        folder = ROOT / "docs/adr"
+        rows = re.findall(r"^- \[(\d{4})\]\((\S+)\): (.*)$", text("docs/adr/README.md"), re.MULTILINE)
+        pages = sorted(file.name for file in folder.glob("0*.md"))
+        self.assertGreater(len(pages), 80)
+        self.assertEqual([file for _, file, _ in rows], pages)
+        for number, file, said in rows:
+            with self.subTest(file):
+                heading = (folder / file).read_text(encoding="utf-8").split("\n", 1)[0]
+                self.assertTrue(heading.startswith(f"# {number}: "), heading)
+                said_of_it, _, more = said.partition(heading.removeprefix(f"# {number}: ") + ".")
+                self.assertEqual(said_of_it, "", f"the row must begin with the heading: {said}")
+                self.assertRegex(more, r"^(?: .*\b\d{4}\b.*\.)?$")
+
     def test_a_decision_has_the_number_of_ops(self):
         listed = re.search(r"#define BITNET_OP_LIST\(X\)(.*?)\n\n", text("abi/include/bitnet/abi/ops.h"),
                            re.DOTALL)
