@@ -67,6 +67,26 @@ class Format(unittest.TestCase):
             self.assertEqual(run(ROOT / "scripts/format", "--check", file).returncode, 0)
 
 
+@unittest.skipUnless(shutil.which("git"), "there is no git; scripts/setup installs it")
+class Hook(unittest.TestCase):
+    def test_planted_fault(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder)
+            (tree / "core").mkdir()
+            (tree / "scripts").mkdir()
+            shutil.copy(ROOT / ".clang-format", tree)
+            for name in ("format", "check-commits"):
+                shutil.copy(ROOT / "scripts" / name, tree / "scripts")
+            shutil.copytree(ROOT / "scripts/hooks", tree / "scripts/hooks")
+            own = ("-c", "core.hooksPath=scripts/hooks", "-c", "user.name=a", "-c", "user.email=a@example.org")
+            self.assertEqual(run("git", "init", "-q", cwd=tree).returncode, 0)
+            for text, code in (("int  main( ){return 0;}\n", 1), ("int main() {\n  return 0;\n}\n", 0)):
+                (tree / "core/a.cpp").write_text(text, encoding="utf-8")
+                run("git", "add", "core/a.cpp", cwd=tree)
+                done = run("git", *own, "commit", "-qm", "core: A program", cwd=tree)
+                self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+
+
 class Lint(unittest.TestCase):
     """In a small tree of its own, since the script finds the tree by its own place."""
 
