@@ -51,8 +51,8 @@ def run(*words, **how):
 class Pages(unittest.TestCase):
     def test_there_is_one_for_each_kind(self):
         self.assertEqual([page.stem for page in PAGES],
-                         ["architecture", "backend", "command", "cpu-kernel", "dense-format", "gpu-driver", "gpu-kernel",
-                          "kv-type", "op", "pre-tokenizer", "route", "sampler-stage", "ternary-format"])
+                         ["architecture", "backend", "command", "cpu-kernel", "dense-format", "faster-kernel", "gpu-driver",
+                          "gpu-kernel", "kv-type", "op", "pre-tokenizer", "route", "sampler-stage", "ternary-format"])
 
     def test_what_they_name_exists(self):
         for page in PAGES:
@@ -80,6 +80,7 @@ class Pages(unittest.TestCase):
                 ("sampler-stage", "tests/core/sampling/sampler_test.cpp", ("slow_distribution(",)),
                 ("cpu-kernel", "plugins/cpu/kernels/variants.hpp", ("isa_forms[]",)),
                 ("cpu-kernel", "plugins/cpu/CMakeLists.txt", ("bitnet_isa(",)),
+                ("faster-kernel", "plugins/cpu/kernels/linear_ternary_avx2.cpp", ("constexpr uint64_t run = 10;",)),
                 ("gpu-kernel", "plugins/gpu-common/kernel_list.hpp", ("BITNET_GPU_KERNELS_OF_ALL(X)",
                                                                       "BITNET_GPU_KERNELS_OF_SOME(X)")),
                 ("gpu-kernel", "plugins/gpu-common/simt_kernels.cpp", ("part_of(",)),
