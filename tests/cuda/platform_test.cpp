@@ -330,7 +330,9 @@ TEST(cuda_platform, uploads_by_pieces) {
 TEST(cuda_platform, uploads_without_memory_that_stays_in_place) {
   for (const char* settings : {"pinned=2", "pinned=801"}) {
     const std::string out = uploads(settings, {small, 2 * piece, 7 * piece + 8});
-    EXPECT_TRUE(out.starts_with("4 5 4 [Stand-in (no GPU): the system has no memory")) << out;
+    EXPECT_TRUE(
+        out.starts_with("4 5 4 [Stand-in (no GPU): the system has no pinned memory for uploads"))
+        << out;
     EXPECT_EQ(std::count(out.begin(), out.end(), '['), 1) << out;
   }
 }
