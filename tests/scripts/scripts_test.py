@@ -68,23 +68,39 @@ class Format(unittest.TestCase):
 
 
 @unittest.skipUnless(shutil.which("git"), "there is no git; scripts/setup installs it")
-class Hook(unittest.TestCase):
-    def test_planted_fault(self):
-        with tempfile.TemporaryDirectory() as folder:
-            tree = pathlib.Path(folder)
-            (tree / "core").mkdir()
-            (tree / "scripts").mkdir()
-            shutil.copy(ROOT / ".clang-format", tree)
-            for name in ("format", "check-commits"):
-                shutil.copy(ROOT / "scripts" / name, tree / "scripts")
-            shutil.copytree(ROOT / "scripts/hooks", tree / "scripts/hooks")
-            own = ("-c", "core.hooksPath=scripts/hooks", "-c", "user.name=a", "-c", "user.email=a@example.org")
-            self.assertEqual(run("git", "init", "-q", cwd=tree).returncode, 0)
-            for text, code in (("int  main( ){return 0;}\n", 1), ("int main() {\n  return 0;\n}\n", 0)):
-                (tree / "core/a.cpp").write_text(text, encoding="utf-8")
-                run("git", "add", "core/a.cpp", cwd=tree)
-                done = run("git", *own, "commit", "-qm", "core: A program", cwd=tree)
-                self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+class Hooks(unittest.TestCase):
+    def setUp(self):
+        self.tree = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.tree)
+        (self.tree / "core").mkdir()
+        (self.tree / "scripts").mkdir()
+        shutil.copy(ROOT / ".clang-format", self.tree)
+        for name in ("format", "check-commits"):
+            shutil.copy(ROOT / "scripts" / name, self.tree / "scripts")
+        shutil.copytree(ROOT / "scripts/hooks", self.tree / "scripts/hooks")
+        self.assertEqual(run("git", "init", "-q", cwd=self.tree).returncode, 0)
+
+    def commit(self, *words, hooks="scripts/hooks"):
+        own = ("-c", f"core.hooksPath={hooks}", "-c", "user.name=a", "-c", "user.email=a@example.org")
+        return run("git", *own, "commit", "-q", *words, cwd=self.tree)
+
+    def test_an_unformatted_file_is_rejected(self):
+        for text, code in (("int  main( ){return 0;}\n", 1), ("int main() {\n  return 0;\n}\n", 0)):
+            (self.tree / "core/a.cpp").write_text(text, encoding="utf-8")
+            run("git", "add", "core/a.cpp", cwd=self.tree)
+            done = self.commit("-m", "core: A program")
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+
+    def test_a_subject_is_judged_before_it_is_in_the_history(self):
+        done = self.commit("--allow-empty", "-m", "A program")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("A program\n    area: expected", done.stdout + done.stderr)
+        self.assertEqual(self.commit("--allow-empty", "-m", "# a comment\n\ncore: A program", "--cleanup=strip").returncode, 0)
+        self.assertEqual(self.commit("--allow-empty", "--fixup=HEAD").returncode, 0)
+
+    def test_a_subject_in_the_history_can_be_mended(self):
+        self.assertEqual(self.commit("--allow-empty", "-m", "A program", hooks="none").returncode, 0)
+        self.assertEqual(self.commit("--allow-empty", "--amend", "-m", "core: A program").returncode, 0)
 
 
 class Lint(unittest.TestCase):
