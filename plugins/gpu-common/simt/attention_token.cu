@@ -80,9 +80,8 @@ class attention_of_token : attention<Formats, rows> {
         tickets_(memory_of<uint32_t>(l, 14)),
         y_(memory_of<float>(l, 15)),
         words_of_key_(static_cast<uint32_t>(this->key_words_)),
-        words_of_value_(static_cast<uint32_t>(this->value_words_)),
-        at_(m_.at) {
-    static_assert(rows % 4 == 0, "what precedes m_.at is a multiple of four words");
+        words_of_value_(static_cast<uint32_t>(this->value_words_)) {
+    static_assert(rows % 4 == 0, "m_.at is read by four words");
   }
 
   __device__ static void run(const launch& l) {
@@ -222,7 +221,7 @@ class attention_of_token : attention<Formats, rows> {
 
   __device__ void take_part(const tile& one, const sight& sees, uint32_t i, parts_are what) const {
     const uint32_t first = i * part, row = find(one, sees, i, threadIdx.x % part);
-    if (threadIdx.x < part) at_[threadIdx.x] = row == no_row ? 0 : row;
+    if (threadIdx.x < part) m_.at[threadIdx.x] = row == no_row ? 0 : row;
     const uint32_t* key = row == no_row ? nullptr : row_at(keys_, row, words_of_key_);
     const bool aligned = reinterpret_cast<uint64_t>(keys_) % 16 == 0 && words_of_key_ % 4 == 0;
     this->formats_.with_key([&](auto format) {
@@ -270,7 +269,7 @@ class attention_of_token : attention<Formats, rows> {
         float v[at_once][2];
         BITNET_UNROLL
         for (uint32_t four = 0; four < at_once; four += 4) {
-          const uint4 at = *reinterpret_cast<const uint4*>(at_ + j + four);
+          const uint4 at = *reinterpret_cast<const uint4*>(m_.at + j + four);
           const uint32_t of[4] = {at.x, at.y, at.z, at.w};
           BITNET_UNROLL
           for (uint32_t k = 0; k < 4; ++k)
@@ -374,7 +373,7 @@ class attention_of_token : attention<Formats, rows> {
         highest = found[0];
         total = found[1];
       }
-      if (r == 0) at_[j] = offset;
+      if (r == 0) m_.at[j] = offset;
       float before = -INFINITY, all = larger(-INFINITY, highest);  // without NaNs
       BITNET_UNROLL
       for (uint32_t d = 1; d < merged_at_once; d *= 2) {
@@ -399,7 +398,7 @@ class attention_of_token : attention<Formats, rows> {
                             uint32_t count, float& total, float& sum) const {
     float x[ahead], before[ahead], of_part[ahead], added[ahead];
     BITNET_UNROLL
-    for (uint32_t i = 0; i < ahead; ++i) x[i] = inside || j + i < count ? left[at_[j + i]] : 0.0f;
+    for (uint32_t i = 0; i < ahead; ++i) x[i] = inside || j + i < count ? left[m_.at[j + i]] : 0.0f;
     load_all(f.before + at + j, before);
     load_all(f.of_part + at + j, of_part);
     load_all(f.added + at + j, added);
@@ -454,7 +453,6 @@ class attention_of_token : attention<Formats, rows> {
   uint32_t *keys_, *values_, *tickets_;
   float* y_;
   const uint32_t words_of_key_, words_of_value_;
-  uint32_t* const at_;  // m_.at, aligned to loads of four words
 };
 
 }  // namespace
