@@ -174,7 +174,7 @@ TEST_F(demo, a_caller_of_an_older_header_gets_defaults_for_the_rest) {
 }
 
 TEST(api, null_arguments_are_an_error_not_a_crash) {
-  bitnet_error e = blank();
+  bitnet_error e = blank_error();
   EXPECT_EQ(bitnet_runtime_open(nullptr, nullptr, &e), BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(bitnet_runtime_select(nullptr, &e), BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(bitnet_model_open(nullptr, nullptr, nullptr, nullptr, &e), BITNET_INVALID_ARGUMENT);
@@ -211,7 +211,7 @@ TEST(api, a_text_that_does_not_fit_says_how_long_it_is) {
 
 TEST(api, messages_say_what_the_program_calls_an_option) {
   const auto rejected = [] {
-    bitnet_error e = blank();
+    bitnet_error e = blank_error();
     bitnet_runtime_options options;
     bitnet_runtime_defaults(&options, sizeof options);
     options.n_threads = UINT32_MAX;
@@ -220,7 +220,7 @@ TEST(api, messages_say_what_the_program_calls_an_option) {
     return std::string(e.message);
   };
   EXPECT_TRUE(rejected().ends_with("; choose a smaller n_threads")) << rejected();
-  bitnet_error e = blank();
+  bitnet_error e = blank_error();
   ASSERT_EQ(bitnet_wording_set("n_threads", "--threads", &e), BITNET_OK) << e.message;
   EXPECT_TRUE(rejected().ends_with("; choose a smaller --threads")) << rejected();
   ASSERT_EQ(bitnet_wording_set("n_threads", nullptr, &e), BITNET_OK) << e.message;
@@ -236,7 +236,7 @@ TEST(api, no_backend_is_a_reason_with_advice) {
   bitnet_runtime_defaults(&options, sizeof options);
   options.manifest_dirs = empty;
   options.n_manifest_dirs = 1;
-  bitnet_error e = blank();
+  bitnet_error e = blank_error();
   bitnet_runtime* runtime = nullptr;
   ASSERT_EQ(bitnet_runtime_open(&options, &runtime, &e), BITNET_OK);
   EXPECT_EQ(bitnet_runtime_select(runtime, &e), BITNET_UNAVAILABLE);

@@ -11,14 +11,9 @@
 
 #include "../demo_model.hpp"
 #include "bitnet/bitnet.h"
+#include "demo_session.hpp"
 
 namespace bitnet::test {
-
-inline bitnet_error blank() {
-  bitnet_error e{};
-  e.struct_size = sizeof e;
-  return e;
-}
 
 template <class F>
 std::string text_of(F&& call) {
@@ -28,14 +23,26 @@ std::string text_of(F&& call) {
   return call(out.data(), needed, &needed) == BITNET_OK ? out : std::string();
 }
 
-// A runtime and the demo model, or a reason why there is none.
-class demo : public testing::Test {
+// A runtime with two threads.
+class with_runtime : public testing::Test {
  protected:
   void SetUp() override {
     bitnet_runtime_options options;
     bitnet_runtime_defaults(&options, sizeof options);
     options.n_threads = 2;
     ASSERT_EQ(bitnet_runtime_open(&options, &runtime_, &error_), BITNET_OK) << error_.message;
+  }
+  void TearDown() override { bitnet_runtime_close(runtime_); }
+
+  bitnet_error error_ = blank_error();
+  bitnet_runtime* runtime_ = nullptr;
+};
+
+// A runtime and the demo model, or a reason why there is none.
+class demo : public with_runtime {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(with_runtime::SetUp());
     const std::string file = model_file();
     if (file.empty()) GTEST_SKIP() << "no demo model in models/";
     const bitnet_status status =
@@ -46,7 +53,7 @@ class demo : public testing::Test {
   void TearDown() override {
     for (bitnet_session* s : sessions_) bitnet_session_close(s);
     bitnet_model_close(model_);
-    bitnet_runtime_close(runtime_);
+    with_runtime::TearDown();
   }
 
   virtual std::string model_file() { return demo_model(); }
@@ -135,8 +142,6 @@ class demo : public testing::Test {
     return out;
   }
 
-  bitnet_error error_ = blank();
-  bitnet_runtime* runtime_ = nullptr;
   bitnet_model* model_ = nullptr;
   std::vector<bitnet_session*> sessions_;
 };

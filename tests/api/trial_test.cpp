@@ -15,19 +15,16 @@ namespace {
 using namespace bitnet::test;  // NOLINT(google-build-using-namespace): the fixtures
 
 // A runtime and a trial of it.
-class trials : public testing::Test {
+class trials : public with_runtime {
  protected:
   void SetUp() override {
-    bitnet_runtime_options options;
-    bitnet_runtime_defaults(&options, sizeof options);
-    options.n_threads = 2;
-    ASSERT_EQ(bitnet_runtime_open(&options, &runtime_, &error_), BITNET_OK) << error_.message;
+    ASSERT_NO_FATAL_FAILURE(with_runtime::SetUp());
     if (bitnet_runtime_select(runtime_, &error_) == BITNET_UNAVAILABLE)
       GTEST_SKIP() << error_.message;
   }
   void TearDown() override {
     bitnet_trial_close(trial_);
-    bitnet_runtime_close(runtime_);
+    with_runtime::TearDown();
   }
   bitnet_status open(uint32_t op, uint32_t format, uint64_t rows, uint64_t inputs,
                      uint32_t tokens = 1, uint32_t matrices = 1) {
@@ -38,8 +35,6 @@ class trials : public testing::Test {
     return bitnet_trial_open(runtime_, &options, &trial_, &error_);
   }
 
-  bitnet_error error_ = blank();
-  bitnet_runtime* runtime_ = nullptr;
   bitnet_trial* trial_ = nullptr;
 };
 
