@@ -5,7 +5,7 @@
 #include <string>
 
 #include "bitnet/abi/host.h"
-#include "gpu-common/forms.hpp"
+#include "gpu-common/forms/forms.hpp"
 #include "kernel_table.hpp"
 #include "library.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "gpu-common/form_check.hpp"
+#include "gpu-common/forms/form_check.hpp"
 
 namespace bitnet::cuda {
 

@@ -10,7 +10,7 @@
 
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
-#include "gpu-common/plan.hpp"
+#include "gpu-common/plan/plan.hpp"
 #include "gpu-common/simt_kernels.hpp"
 #include "images.inc"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu-common/forms.hpp"
+#include "gpu-common/forms/forms.hpp"
 #include "gpu-common/kernels.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tiles.hpp"

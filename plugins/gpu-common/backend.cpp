@@ -6,12 +6,12 @@
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/slots.hpp"
 #include "bitnet/sdk/table.hpp"
-#include "kv_pool.hpp"
+#include "gpu-common/memory/kv_pool.hpp"
+#include "gpu-common/memory/pool_settings.hpp"
+#include "gpu-common/memory/weights.hpp"
+#include "gpu-common/program/program.hpp"
 #include "names.hpp"
 #include "opened.hpp"
-#include "pool_settings.hpp"
-#include "program.hpp"
-#include "weights.hpp"
 
 namespace bitnet::gpu {
 namespace {

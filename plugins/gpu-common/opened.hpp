@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "driver.hpp"
-#include "memory_pool.hpp"
+#include "gpu-common/memory/memory_pool.hpp"
 
 namespace bitnet::gpu {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpu-common/plan/parameters.hpp"
+#include "gpu-common/plan/planner.hpp"
+#include "gpu-common/program/program.hpp"
 #include "names.hpp"
-#include "parameters.hpp"
-#include "planner.hpp"
-#include "program.hpp"
 
 namespace bitnet::gpu {
 namespace {

@@ -1,6 +1,6 @@
 # The forms of kernels that the plugin carries, and their compilation. forms.hpp defines a form.
 # Constants 1 to 4 are those of plugins/gpu-common/kernels.hpp. Constant 0, threads of a group, is
-# 64; 32 of them share a row of a matrix, as plugins/gpu-common/plan.cpp plans for groups of 64.
+# 64; 32 of them share a row of a matrix, as plugins/gpu-common/plan/plan.cpp plans for groups of 64.
 
 # All rows of bitnet_level_zero_form: "kernel c1 c2 c3 c4 loose specialised".
 function(bitnet_level_zero_rows out)
@@ -43,7 +43,7 @@ function(bitnet_level_zero_rows out)
   endforeach()
   set(of_bit_linear)
   # Words of a row of codes. The last two are the most that fit into 32 and 64 KiB of a group's
-  # memory beside the kernel's other data (fusion.cpp), in rows of whole groups of 128 elements.
+  # memory beside the kernel's other data (plan/fusion.cpp), in rows of whole groups of 128 elements.
   foreach(room IN ITEMS 1024 2048 4096 7904 16096)
     list(APPEND of_bit_linear "32 0 4 ${room} 4 0" "32 1 4 ${room} 4 0")
   endforeach()

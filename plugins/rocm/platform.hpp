@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "gpu-common/forms.hpp"
+#include "gpu-common/forms/forms.hpp"
 #include "library.hpp"
 
 namespace bitnet::rocm {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bitnet/sdk/formats.hpp"
-#include "gpu-common/plan.hpp"
+#include "gpu-common/plan/plan.hpp"
 #include "kernel_bench.hpp"
 #include "kernel_table.hpp"
 

@@ -13,7 +13,7 @@
 
 #include "bitnet/abi/host.h"
 #include "cuda_platform.hpp"
-#include "gpu-common/forms.hpp"
+#include "gpu-common/forms/forms.hpp"
 
 namespace bitnet::cuda::test {
 

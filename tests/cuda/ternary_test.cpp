@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu-common/plan.hpp"
+#include "gpu-common/plan/plan.hpp"
 #include "kernel_bench.hpp"
 #include "kernel_table.hpp"
 

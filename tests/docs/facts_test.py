@@ -88,7 +88,7 @@ def variables_of_plugins():
         said = file.read_text(encoding="utf-8")
         keys = asked.findall(said) + [key for reader, key in readers.items() if f"bitnet::gpu::{reader}" in said]
         own |= {f"BITNET_{backend_of(file)}_{key.upper()}" for key in keys}
-    shared = re.findall(r'^ +\{\.key = "([a-z_]+)",', text("plugins/gpu-common/pool_settings.cpp"), re.MULTILINE)
+    shared = re.findall(r'^ +\{\.key = "([a-z_]+)",', text("plugins/gpu-common/memory/pool_settings.cpp"), re.MULTILINE)
     return own | {f"BITNET_{backend_of(file)}_{key.upper()}" for file in ROOT.glob("plugins/*/CMakeLists.txt")
                   for key in shared if "LINK bitnet_gpu_common" in (said := file.read_text(encoding="utf-8"))
                   or "PUBLIC bitnet_gpu_common" in said}

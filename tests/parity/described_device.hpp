@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gpu-common/backend.hpp"
-#include "gpu-common/parameters.hpp"
+#include "gpu-common/plan/parameters.hpp"
 #include "gpu-common/streams/launch_recording.hpp"
 #include "runner.hpp"
 

@@ -1,6 +1,6 @@
 // The pool of plugins/gpu-common over a driver that only counts.
 
-#include "gpu-common/memory_pool.hpp"
+#include "gpu-common/memory/memory_pool.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "gpu-common/memory/pool_settings.hpp"
 #include "gpu-common/opened.hpp"
-#include "gpu-common/pool_settings.hpp"
 
 namespace bitnet::gpu {
 namespace {

@@ -1,6 +1,6 @@
 // Cosines and sines that are kept by position are those that are computed each time.
 
-#include "gpu-common/rotations.hpp"
+#include "gpu-common/program/rotations.hpp"
 
 #include <gtest/gtest.h>
 

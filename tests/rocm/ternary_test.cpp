@@ -12,7 +12,7 @@
 
 #include "code_objects.hpp"
 #include "device.hpp"
-#include "gpu-common/plan.hpp"
+#include "gpu-common/plan/plan.hpp"
 #include "on_stand_in.hpp"
 
 namespace bitnet::rocm::test {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpu-common/form_check.hpp"
+#include "gpu-common/forms/form_check.hpp"
 #include "in_a_process.hpp"
 
 namespace bitnet::test {

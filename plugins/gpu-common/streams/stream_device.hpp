@@ -11,7 +11,7 @@
 #include <memory>
 #include <utility>
 
-#include "gpu-common/forms.hpp"
+#include "gpu-common/forms/forms.hpp"
 #include "gpu-common/streams/staging.hpp"
 
 namespace bitnet::gpu {

@@ -88,7 +88,7 @@ fn with_product(sum: f32, q_at: u32, at: u32, i: u32) -> f32 {
 }
 
 // The score of the thread's key. A pass takes eight elements: a driver that limits loop passes then
-// permits longer contexts (plugins/gpu-common/passes.cpp counts them).
+// permits longer contexts (plugins/gpu-common/program/passes.cpp counts them).
 fn score_of(q_at: u32, row: u32) -> f32 {
   let at = row * words_of(DTYPE_OF_K);
   var sum = 0.0;

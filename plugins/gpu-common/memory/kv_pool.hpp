@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bitnet/sdk/compute/kv_storage.hpp"
-#include "opened.hpp"
+#include "gpu-common/opened.hpp"
 
 namespace bitnet::gpu {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "names.hpp"
+#include "gpu-common/names.hpp"
 #include "planner.hpp"
 
 namespace bitnet::gpu {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "bitnet/sdk/formats.hpp"
-#include "kernels.hpp"
+#include "gpu-common/kernels.hpp"
 
 namespace bitnet::gpu {
 

@@ -10,7 +10,7 @@
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
 #include "bitnet/sdk/formats.hpp"
-#include "simt/plain_launch.hpp"
+#include "gpu-common/simt/plain_launch.hpp"
 
 namespace bitnet::gpu {
 namespace {

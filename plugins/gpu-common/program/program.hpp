@@ -13,8 +13,8 @@
 #include "bitnet/sdk/compute/arena.hpp"
 #include "bitnet/sdk/compute/graph.hpp"
 #include "bitnet/sdk/compute/step.hpp"
-#include "kv_pool.hpp"
-#include "plan.hpp"
+#include "gpu-common/memory/kv_pool.hpp"
+#include "gpu-common/plan/plan.hpp"
 #include "rotations.hpp"
 
 namespace bitnet::gpu {

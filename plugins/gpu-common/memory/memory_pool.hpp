@@ -11,7 +11,7 @@
 #include <mutex>
 
 #include "bitnet/sdk/host.hpp"
-#include "driver.hpp"
+#include "gpu-common/driver.hpp"
 
 namespace bitnet::gpu {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "forms.hpp"
-#include "kernels.hpp"
+#include "gpu-common/kernels.hpp"
 
 namespace bitnet::gpu {
 

@@ -4,7 +4,7 @@
 
 #include "bitnet/abi/host.h"
 #include "form_check.hpp"
-#include "ranges.hpp"
+#include "gpu-common/ranges.hpp"
 
 namespace bitnet::gpu {
 namespace {

@@ -8,7 +8,7 @@
 //
 // The environment has them as BITNET_<BACKEND>_MAX_POOL_SIZE and so on.
 
-#include "backend.hpp"
+#include "gpu-common/backend.hpp"
 #include "memory_pool.hpp"
 
 namespace bitnet::gpu {

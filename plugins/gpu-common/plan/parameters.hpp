@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "kernels.hpp"
+#include "gpu-common/kernels.hpp"
 
 namespace bitnet::gpu {
 

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "backend.hpp"
-#include "driver.hpp"
+#include "gpu-common/backend.hpp"
+#include "gpu-common/driver.hpp"
 
 namespace bitnet::gpu {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "bitnet/sdk/compute/tensor.hpp"
-#include "opened.hpp"
-#include "top_head.hpp"
+#include "gpu-common/opened.hpp"
+#include "gpu-common/top_head.hpp"
 
 namespace bitnet::gpu {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "names.hpp"
+#include "gpu-common/names.hpp"
 
 namespace bitnet::gpu {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "bitnet/sdk/compute/graph.hpp"
-#include "kernels.hpp"
+#include "gpu-common/kernels.hpp"
+#include "gpu-common/memory/weights.hpp"
 #include "parameters.hpp"
-#include "weights.hpp"
 
 namespace bitnet::gpu {
 
