@@ -1,4 +1,9 @@
 // Attention of a step of one token, with the norms, rotations and writes that precede it.
+//
+// run()    a group takes one part of one KV head, or half of its heads of queries
+// take()   find_factors(): norms of the heads; write(): the token's key and value to the pool;
+//          load(): rotated queries to shared memory; take_part(): scores, weights, sums of values
+// merge()  the group that finishes the last part of a KV head adds up the results of all parts
 
 #include "attention.cuh"
 
@@ -56,6 +61,12 @@ __device__ void load_all(const float* p, float (&out)[N]) {
 
 constexpr uint32_t merged_at_once = 32;  // parts
 
+// Numbers of bindings: the order in kernels.hpp.
+constexpr uint32_t of_keys = 2, of_values = 3, of_rotations = 4, of_positions = 5, of_sequences = 6,
+                   of_slots = 7, of_block_tables = 8, of_weights_of_q = 9, of_weights_of_k = 10,
+                   of_key_pool = 11, of_value_pool = 12, of_parts = 13, of_tickets = 14,
+                   of_output = 15;
+
 // The attention of one token. Queries and keys are normed, if they have norms, and rotated; the key
 // and the value are written; the last group merges the results of the parts.
 template <class Formats, uint32_t rows>
@@ -65,20 +76,25 @@ class attention_of_token : attention<Formats, rows> {
 
  public:
   __device__ explicit attention_of_token(const launch& l)
-      : base(l, {5, 6, 8, 11, 12, of(l).parts != 0 ? 13u : 15u}),
+      : base(l, {.positions = of_positions,
+                 .sequences = of_sequences,
+                 .block_tables = of_block_tables,
+                 .keys = of_key_pool,
+                 .values = of_value_pool,
+                 .out = of(l).parts != 0 ? of_parts : of_output}),
         whole_(of(l)),
         key_type_(l.constants[1]),
         value_type_(l.constants[2]),
-        k_(memory_of<const float>(l, 2)),
-        v_(memory_of<const float>(l, 3)),
-        rotated_{memory_of<const float>(l, 4), whole_.pairs, whole_.neox != 0},
-        slots_(memory_of<const uint32_t>(l, 7)),
-        q_weight_(whole_.norms != 0 ? memory_of<const float>(l, 9) : nullptr),
-        k_weight_(whole_.norms != 0 ? memory_of<const float>(l, 10) : nullptr),
-        keys_(memory_of<uint32_t>(l, 11)),
-        values_(memory_of<uint32_t>(l, 12)),
-        tickets_(memory_of<uint32_t>(l, 14)),
-        y_(memory_of<float>(l, 15)),
+        k_(memory_of<const float>(l, of_keys)),
+        v_(memory_of<const float>(l, of_values)),
+        rotated_{memory_of<const float>(l, of_rotations), whole_.pairs, whole_.neox != 0},
+        slots_(memory_of<const uint32_t>(l, of_slots)),
+        q_weight_(whole_.norms != 0 ? memory_of<const float>(l, of_weights_of_q) : nullptr),
+        k_weight_(whole_.norms != 0 ? memory_of<const float>(l, of_weights_of_k) : nullptr),
+        keys_(memory_of<uint32_t>(l, of_key_pool)),
+        values_(memory_of<uint32_t>(l, of_value_pool)),
+        tickets_(memory_of<uint32_t>(l, of_tickets)),
+        y_(memory_of<float>(l, of_output)),
         words_of_key_(static_cast<uint32_t>(this->key_words_)),
         words_of_value_(static_cast<uint32_t>(this->value_words_)) {
     static_assert(rows % 4 == 0, "m_.at is read by four words");
