@@ -92,12 +92,16 @@ __device__ void linear(const launch& l) {
 
 }  // namespace
 
-#define BITNET_LINEAR_DENSE(format)          \
-  BITNET_KERNEL(linear_dense_##format##_1) { \
-    linear<format##_row, 1>(l);              \
-  }                                          \
-  BITNET_KERNEL(linear_dense_##format##_4) { \
-    linear<format##_row, 4>(l);              \
+// Of four tokens, on a multiprocessor: plugins/cuda/CMakeLists.txt has fewer for some compilers.
+#ifndef BITNET_DENSE_GROUPS
+#define BITNET_DENSE_GROUPS 4
+#endif
+#define BITNET_LINEAR_DENSE(format)                                  \
+  BITNET_KERNEL(linear_dense_##format##_1) {                         \
+    linear<format##_row, 1>(l);                                      \
+  }                                                                  \
+  BITNET_KERNEL_OF(linear_dense_##format##_4, BITNET_DENSE_GROUPS) { \
+    linear<format##_row, 4>(l);                                      \
   }
 BITNET_LINEAR_DENSE(f32)
 BITNET_LINEAR_DENSE(f16)
