@@ -36,13 +36,15 @@ case ${words[0]} in
   update) ;;
   install) echo "0 upgraded, 3 newly installed, 0 to remove and 0 not upgraded."
     [[ $FAIL == nothing ]] || printf '%s\\n' "${words[@]:1}" >>"$FAKES/installed" ;;
-  download) : >chromium-common_1_amd64.deb ;;
+  download) for name in "${words[@]:1}"; do : >"${name}_1_amd64.deb"; done ;;
   *) echo "unknown: ${words[*]}" >&2; exit 1 ;;
 esac
 """,
     "sudo": 'exec "$@"\n',
-    "dpkg-deb": """/bin/mkdir -p "$3/usr/lib/chromium"
+    "dpkg": "echo amd64\n",
+    "dpkg-deb": """/bin/mkdir -p "$3"/usr/{lib/chromium,lib/x86_64-linux-gnu,bin}
 touch "$3"/usr/lib/chromium/{libvk_swiftshader.so,vk_swiftshader_icd.json}
+touch "$3"/usr/lib/x86_64-linux-gnu/{libocloc.so,libigc.so.1} "$3/usr/bin/ocloc"
 """,
     "python3": """/bin/mkdir -p "$3/bin"
 /bin/cp "$FAKES/pip" "$3/bin/pip"
@@ -78,6 +80,7 @@ STEPS = [  # what fails, the message, why the row is here
     ("pip", 1, "pip could not install", "no network"),
     ("cp", 1, "requirements.stamp cannot be written", "the disk is full"),
     ("apt-get download", 100, "SwiftShader", "the package is gone"),
+    ("apt-get libigc1", 100, "ocloc", "the package is gone"),
     ("apt-get --download-only", 100, "libraries for aarch64", "the other architecture is not served"),
     ("dpkg-deb", 2, "SwiftShader", "half of a package"),
     ("pip --target", 1, "the CUDA compiler of plugins/cuda/toolkit.txt", "no network, or a version that is gone"),
@@ -125,7 +128,7 @@ class Setup(unittest.TestCase):
         self.assertLessEqual({"g++", "libyaml-cpp-dev", "glslc", "clang-19"}, self.installed())
         self.assertIn("3 packages with all that they need", done.stderr)
         for made in ("build/venv/requirements.stamp", "build/swiftshader/vk_swiftshader_icd.json",
-                     "build/aarch64-libraries/packages", "build/cuda-toolkit/bin/nvcc",
+                     "build/ocloc/ocloc", "build/ocloc/lib/libigc.so.1", "build/aarch64-libraries/packages", "build/cuda-toolkit/bin/nvcc",
                      "build/cuda-toolkit/include/cuda.h", "build/cuda-toolkit/LICENSE"):
             self.assertTrue((self.tree / made).exists(), made)
 
