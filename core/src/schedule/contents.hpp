@@ -32,6 +32,32 @@
 
 namespace bitnet::schedule {
 
+// One step, in the order in which step() and its functions fill it. The memory is kept from step to
+// step.
+struct step_parts {
+  // collect(): the sequences that may take part, in the order of their admission, and what each has
+  // to compute; draft() adds tokens to it.
+  std::vector<sequence*> able;
+  std::vector<work> to_do;
+  // plan(): how many of them decode; the others, which share the rest of the step, as indices of
+  // `able`; and how many tokens each gets. prepare_rows() removes sequences that end.
+  uint32_t n_decodes = 0;
+  std::vector<uint32_t> prompts;
+  std::vector<share> shares;
+  // run(): what the runner computes, how many of the largest logits each row has (0: all of them),
+  // and the rows.
+  std::vector<slice> slices;
+  uint32_t top_logits = 0;
+  std::vector<generate::logits_row> rows;
+  // begin_step(): requests for which the step may not be ended early.
+  std::vector<step_member> requests;
+  // follow_step(): jobs that have an observer.
+  std::vector<job*> followed_jobs;
+  // learn(): how long the step took, and its tokens of decodes beyond one each.
+  double ns = 0;
+  uint32_t n_extra = 0;
+};
+
 struct scheduler::contents {
   contents(std::unique_ptr<step_runner> r, const tokenizer::tokenizer& t, options o,
            const kv::hash_secret& s);
@@ -152,19 +178,7 @@ struct scheduler::contents {
 
   std::vector<std::shared_ptr<transfer>> transfers_;  // the first one is under way
 
-  // Contents of one step. They are members so that steps reuse their memory.
-  std::vector<sequence*> able_;  // sequences that may take part, in the order of running_
-  std::vector<work> work_;
-  std::vector<uint32_t> order_;
-  std::vector<share> shares_;
-  std::vector<slice> slices_;
-  std::vector<step_member> members_;
-  std::vector<generate::logits_row> rows_;
-  std::vector<job*> taking_part_;  // jobs in the step that have an observer
-  uint32_t n_decodes_ = 0;
-  uint32_t n_extra_ = 0;        // of a step: tokens of decodes beyond one each
-  uint32_t top_logits_ = 0;     // of a step
-  double step_ns_ = 0;          // of a step
+  step_parts step_;
   uint32_t drafted_since_ = 0;  // steps with drafts since the last one without
 
   statistics counts_;

@@ -10,18 +10,19 @@ namespace bitnet::schedule {
 
 // Before a step runs: requests that have no tokens in it leave, those that are new in it enter.
 void scheduler::contents::follow_step() {
-  taking_part_.clear();
-  step_part part{.own_tokens = 0, .tokens = 0, .sequences = static_cast<uint32_t>(shares_.size())};
-  for (const share& one : shares_) {
-    job& j = *able_[one.index]->of;
+  step_.followed_jobs.clear();
+  step_part part{
+      .own_tokens = 0, .tokens = 0, .sequences = static_cast<uint32_t>(step_.shares.size())};
+  for (const share& one : step_.shares) {
+    job& j = *step_.able[one.index]->of;
     part.tokens += one.n_tokens;
     if (!j.observer) continue;
-    if (j.step_tokens == 0) taking_part_.push_back(&j);
+    if (j.step_tokens == 0) step_.followed_jobs.push_back(&j);
     j.step_tokens += one.n_tokens;
   }
   for (std::size_t i = followed_.size(); i-- > 0;)
     if (followed_[i]->step_tokens == 0) leave_steps(*followed_[i]);
-  for (job* const j : taking_part_) {
+  for (job* const j : step_.followed_jobs) {
     if (std::ranges::find(followed_, j) == followed_.end()) {
       j->observer->enter(*runner_);
       followed_.push_back(j);

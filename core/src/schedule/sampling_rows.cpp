@@ -54,7 +54,7 @@ void scheduler::contents::sample(sequence& s, const generate::logits_row& row) {
 void scheduler::contents::verify(sequence& s, uint32_t n_tokens,
                                  std::span<const generate::logits_row> rows) {
   const auto n_draft = static_cast<uint32_t>(s.n_drafted());
-  speculate::verification seen(s.ahead->draft(), top_logits_);
+  speculate::verification seen(s.ahead->draft(), step_.top_logits);
   s.ahead->begin_verification();
   while (take(s, rows[seen.accepted()])) {
     if (!seen.goes_on(s.tokens.back(), {true, s.wish.value_or(0)})) break;
@@ -63,10 +63,10 @@ void scheduler::contents::verify(sequence& s, uint32_t n_tokens,
     if (!memory_->has_states()) note_computed(s, 1);
   }
   // A decode counts its part of a step without drafts, and of the rest a part by its tokens.
-  const double plain = cost_.decode_ns(n_decodes_);
-  const double part = static_cast<double>(n_tokens - 1) / n_extra_;
-  const double own = plain / n_decodes_ + std::max(step_ns_ - plain, 0.0) * part;
-  counts_.speculated.add(s.ahead->end_verification(own, plain / n_decodes_));
+  const double plain = cost_.decode_ns(step_.n_decodes);
+  const double part = static_cast<double>(n_tokens - 1) / step_.n_extra;
+  const double own = plain / step_.n_decodes + std::max(step_.ns - plain, 0.0) * part;
+  counts_.speculated.add(s.ahead->end_verification(own, plain / step_.n_decodes));
   if (s.at != phase::running || !memory_->has_states()) return;
   if (seen.accepted() == n_draft) {
     note_computed(s, n_tokens);

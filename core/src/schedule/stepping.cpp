@@ -38,12 +38,12 @@ bool ends_in(const kv::copy_list& copies, const sequence& s, uint32_t n_blocks) 
 bool scheduler::contents::step() {
   if (runner_ == nullptr) return false;
   collect();
-  if (able_.empty()) return false;
+  if (step_.able.empty()) return false;
   plan();
   prepare_rows();
   keep_states();
   grow();
-  if (shares_.empty()) return true;  // the sequences that were to run have ended
+  if (step_.shares.empty()) return true;  // the sequences that were to run have ended
   if (copy()) run();
   return true;
 }
@@ -52,33 +52,33 @@ bool scheduler::contents::step() {
 
 // If a sequence may be the reason why a step failed, it runs alone.
 void scheduler::contents::collect() {
-  able_.clear();
+  step_.able.clear();
   for (sequence* s : running_)
-    if (!s->of->is_paused()) able_.push_back(s);
-  const auto suspect = std::ranges::find_if(able_, &sequence::is_suspect);
-  if (suspect != able_.end()) able_ = {*suspect};
+    if (!s->of->is_paused()) step_.able.push_back(s);
+  const auto suspect = std::ranges::find_if(step_.able, &sequence::is_suspect);
+  if (suspect != step_.able.end()) step_.able = {*suspect};
   const uint64_t chunk = memory_->most().window != 0 ? most_chunk_of(memory_->most()) : 0;
-  work_.clear();
+  step_.to_do.clear();
   const auto shorter = [](uint64_t a, uint64_t b) {
     return a == 0 || b == 0 ? a + b : std::min(a, b);
   };
   const uint64_t rows = most_scored();
-  for (const sequence* s : able_) {
+  for (const sequence* s : step_.able) {
     if (s->ahead) s->ahead->forget();  // left from a step that was not run
     uint64_t border = shorter(s->replays ? 0 : memory_->break_at(*s), chunk);
     // The last token of the prompt has a step of its own, as without scores.
     if (s->is_scoring() && s->left() > 1)
       border = shorter(border, std::min(s->left() - 1, s->left_unscored() + rows));
-    work_.push_back({s->left(), border, s->replays});
+    step_.to_do.push_back({s->left(), border, s->replays});
   }
 }
 
 // The most rows of each prompt in a step: all but those of the other sequences' last tokens, at
 // least 1.
 uint64_t scheduler::contents::most_scored() const {
-  const auto n = static_cast<uint64_t>(std::ranges::count_if(able_, &sequence::is_scoring));
+  const auto n = static_cast<uint64_t>(std::ranges::count_if(step_.able, &sequence::is_scoring));
   if (n == 0) return 0;
-  const uint64_t others = able_.size() - n;
+  const uint64_t others = step_.able.size() - n;
   const uint64_t all = memory_->most().max_outputs;
   return std::max<uint64_t>((all - std::min(all, others)) / n, 1);
 }
@@ -88,38 +88,39 @@ uint64_t scheduler::contents::most_scored() const {
 // second step the order of admission decides, so that short prompts do not delay a long one without
 // limit.
 void scheduler::contents::order_prompts() {
-  order_.clear();
-  for (uint32_t i = 0; i < work_.size(); ++i)
-    if (!work_[i].is_decode()) order_.push_back(i);
+  step_.prompts.clear();
+  for (uint32_t i = 0; i < step_.to_do.size(); ++i)
+    if (!step_.to_do[i].is_decode()) step_.prompts.push_back(i);
   if (counts_.steps % 2 != 0) return;
   const auto key = [&](uint32_t i) {
-    return std::tuple(-able_[i]->rank, served_.order_of(able_[i]->of->client), i);
+    return std::tuple(-step_.able[i]->rank, served_.order_of(step_.able[i]->of->client), i);
   };
-  std::ranges::sort(order_, std::less{}, key);
+  std::ranges::sort(step_.prompts, std::less{}, key);
 }
 
 void scheduler::contents::plan() {
   order_prompts();
-  n_decodes_ = static_cast<uint32_t>(work_.size() - order_.size());
+  step_.n_decodes = static_cast<uint32_t>(step_.to_do.size() - step_.prompts.size());
   const step_bounds most{.tokens = memory_->most().max_tokens,
-                         .prompt_tokens = cost_.prompt_tokens(n_decodes_)};
+                         .prompt_tokens = cost_.prompt_tokens(step_.n_decodes)};
   draft();
-  plan_step(work_, order_, most, shares_);
+  plan_step(step_.to_do, step_.prompts, most, step_.shares);
 }
 
 // Drafts for sequences that decode, with the tokens and rows that the step has left. A step with
 // prompts has no drafts: prompts use the rest, and none of it is wasted.
 void scheduler::contents::draft() {
-  if (!order_.empty() || cost_.decode_ns(n_decodes_) <= 0 ||
+  if (!step_.prompts.empty() || cost_.decode_ns(step_.n_decodes) <= 0 ||
       drafted_since_ >= most_drafted_in_a_row)
     return;
   uint64_t tokens = 0;
-  for (const work& w : work_) tokens += w.tokens;
+  for (const work& w : step_.to_do) tokens += w.tokens;
   const step_limits& most = memory_->most();
-  uint64_t room = std::min(most.max_tokens - std::min<uint64_t>(most.max_tokens, tokens),
-                           most.max_outputs - std::min<uint64_t>(most.max_outputs, work_.size()));
-  for (std::size_t i = 0; i < work_.size(); ++i) {
-    sequence& s = *able_[i];
+  uint64_t room =
+      std::min(most.max_tokens - std::min<uint64_t>(most.max_tokens, tokens),
+               most.max_outputs - std::min<uint64_t>(most.max_outputs, step_.to_do.size()));
+  for (std::size_t i = 0; i < step_.to_do.size(); ++i) {
+    sequence& s = *step_.able[i];
     if (!s.ahead || !s.has_begun() || !s.wish || s.is_suspect()) continue;
     const bool has_failed = !s.ahead->failed().empty();
     s.ahead->propose(s.tokens, static_cast<uint32_t>(std::min(room, memory_->room_ahead(s))));
@@ -128,8 +129,8 @@ void scheduler::contents::draft() {
       counts_.drafter_failure = s.ahead->failed();
     }
     if (s.n_drafted() == 0) continue;
-    work_[i].tokens += s.n_drafted();
-    work_[i].is_ahead = true;
+    step_.to_do[i].tokens += s.n_drafted();
+    step_.to_do[i].is_ahead = true;
     room -= s.n_drafted();
   }
 }
@@ -137,8 +138,8 @@ void scheduler::contents::draft() {
 // Gets from each generation, before the step, which logits its row must have. A generation that
 // ends in this call leaves the step.
 void scheduler::contents::prepare_rows() {
-  std::erase_if(shares_, [&](const share& one) {
-    sequence*& s = able_[one.index];
+  std::erase_if(step_.shares, [&](const share& one) {
+    sequence*& s = step_.able[one.index];
     if (one.n_tokens < s->left()) return false;
     if (s->is_scoring() && !score(*s, {})) return true;  // a prompt of one token
     s = prepare_row(*s);
@@ -190,8 +191,8 @@ sequence& scheduler::contents::hand_over(sequence& from, sequence& to) {
 
 // Drops a draft if its sequence's state cannot be kept, since the draft could not be taken back.
 void scheduler::contents::keep_states() {
-  for (share& one : shares_) {
-    sequence& s = *able_[one.index];
+  for (share& one : step_.shares) {
+    sequence& s = *step_.able[one.index];
     if (s.n_drafted() == 0 || memory_->keep_state(s)) continue;
     s.ahead->forget();
     one.n_tokens = static_cast<uint32_t>(s.left());
@@ -199,8 +200,8 @@ void scheduler::contents::keep_states() {
 }
 
 void scheduler::contents::grow() {
-  std::erase_if(shares_, [&](const share& one) {
-    sequence& s = *able_[one.index];
+  std::erase_if(step_.shares, [&](const share& one) {
+    sequence& s = *step_.able[one.index];
     if (memory_->grow(s, one.n_tokens)) return false;
     fail(s, {BITNET_INTERNAL,
              fmt::format("a sequence of {} tokens lacks the blocks that it reserved for {} more",
@@ -238,8 +239,8 @@ void scheduler::contents::fail_copies(const failure& why) {
   const kv::copy_list copies = std::exchange(memory_->copies(), {});
   memory_->forget();
   begin_transfer_again();
-  able_ = running_;
-  for (sequence* s : able_) {
+  step_.able = running_;
+  for (sequence* s : step_.able) {
     if (s->at != phase::running || !ends_in(copies, *s, memory_->most().n_blocks)) continue;
     if (++s->failed_copies >= most_failed_copies)
       fail(*s, why);
@@ -249,11 +250,11 @@ void scheduler::contents::fail_copies(const failure& why) {
 }
 
 void scheduler::contents::run() {
-  slices_.clear();
+  step_.slices.clear();
   std::optional<uint32_t> top_logits;
   std::size_t n_rows = 0;
-  for (const share& one : shares_) {
-    sequence& s = *able_[one.index];
+  for (const share& one : step_.shares) {
+    sequence& s = *step_.able[one.index];
     const auto n_draft = static_cast<uint32_t>(s.n_drafted());
     const uint32_t n_outputs = n_draft != 0 ? 1 + n_draft : s.rows_of(one.n_tokens);
     std::span<const int32_t> tokens = s.tokens;
@@ -263,11 +264,11 @@ void scheduler::contents::run() {
       s.step_tokens.insert(s.step_tokens.end(), s.ahead->draft().begin(), s.ahead->draft().end());
       tokens = s.step_tokens;
     }
-    slices_.push_back({.tokens = tokens,
-                       .first = s.computed,
-                       .blocks = s.table.blocks(),
-                       .state = s.table.state(),
-                       .n_outputs = n_outputs});
+    step_.slices.push_back({.tokens = tokens,
+                            .first = s.computed,
+                            .blocks = s.table.blocks(),
+                            .state = s.table.state(),
+                            .n_outputs = n_outputs});
     n_rows += n_outputs;
     s.is_heard = false;
     if (n_outputs == 0 || s.rows) continue;
@@ -282,17 +283,17 @@ void scheduler::contents::run() {
         top_logits = widest(top_logits.value_or(top), top);
       }
   }
-  top_logits_ = top_logits.value_or(0);
+  step_.top_logits = top_logits.value_or(0);
   follow_step();
   begin_step();
   const time_point start = now();
-  auto ok = runner_->run(slices_, top_logits_, rows_);
+  auto ok = runner_->run(step_.slices, step_.top_logits, step_.rows);
   const bool is_cancelled = in_.end_step();
   const nanoseconds took = now() - start;
   counts_.step_ns += static_cast<uint64_t>(took.count());
-  if (ok && rows_.size() != n_rows)
+  if (ok && step_.rows.size() != n_rows)
     ok = bitnet::fail(BITNET_INTERNAL, fmt::format("a step gave {} rows where {} were asked for",
-                                                   rows_.size(), n_rows));
+                                                   step_.rows.size(), n_rows));
   if (ok)
     finish_step(took);
   else if (is_cancelled && ok.error().status == BITNET_CANCELLED)
@@ -308,12 +309,12 @@ bool scheduler::contents::is_listened_to(const sequence& s) const {
 
 // From now on a cancel by another thread, or a deadline, may end the step early.
 void scheduler::contents::begin_step() {
-  members_.clear();
-  for (const share& one : shares_) {
-    const job& j = *able_[one.index]->of;
-    members_.push_back({j.id, j.deadline.value_or(time_point::max())});
+  step_.requests.clear();
+  for (const share& one : step_.shares) {
+    const job& j = *step_.able[one.index]->of;
+    step_.requests.push_back({j.id, j.deadline.value_or(time_point::max())});
   }
-  in_.begin_step(members_);
+  in_.begin_step(step_.requests);
 }
 
 // Called after a step that was ended early; the next tick ends its cancelled requests. Keys and
@@ -322,7 +323,7 @@ void scheduler::contents::begin_step() {
 void scheduler::contents::drop_step() {
   ++counts_.cancelled_steps;
   if (memory_->most().n_states == 0) return;
-  for (const share& one : shares_) requeue(*able_[one.index]);
+  for (const share& one : step_.shares) requeue(*step_.able[one.index]);
 }
 
 // A step of one sequence fails that sequence. A step of several does not show which of them is at
@@ -333,12 +334,12 @@ void scheduler::contents::fail_step(const failure& why) {
     lose_runner(why);
     return;
   }
-  if (shares_.size() == 1) {
-    fail(*able_[shares_.front().index], why);
+  if (step_.shares.size() == 1) {
+    fail(*step_.able[step_.shares.front().index], why);
     return;
   }
-  for (const share& one : shares_) {
-    sequence& s = *able_[one.index];
+  for (const share& one : step_.shares) {
+    sequence& s = *step_.able[one.index];
     s.alone_until = s.computed + one.n_tokens - s.n_drafted();
     if (memory_->most().n_states != 0) requeue(s);  // the state before the step is gone
   }
@@ -348,23 +349,23 @@ void scheduler::contents::finish_step(nanoseconds took) {
   losses_ = 0;
   ++counts_.steps;
   learn(took);
-  for (const share& one : shares_) {
-    sequence& s = *able_[one.index];
+  for (const share& one : step_.shares) {
+    sequence& s = *step_.able[one.index];
     const std::size_t n_draft = s.n_drafted();
     if (n_draft == 0 || !memory_->has_states()) note_computed(s, one.n_tokens - n_draft);
   }
   const trace::sampling_span sampling(runner_->recorder());
-  std::span<const generate::logits_row> rows = rows_;
-  for (std::size_t i = 0; i < shares_.size(); ++i) {
-    const auto own = rows.first(slices_[i].n_outputs);
+  std::span<const generate::logits_row> rows = step_.rows;
+  for (std::size_t i = 0; i < step_.shares.size(); ++i) {
+    const auto own = rows.first(step_.slices[i].n_outputs);
     rows = rows.subspan(own.size());
     if (own.empty()) continue;
-    sequence& s = *able_[shares_[i].index];
+    sequence& s = *step_.able[step_.shares[i].index];
     if (s.is_heard) listener_->offer({s.of->id, s.choice}, s.tokens, own.front().logits);
     if (s.rows)
       embed(s, own);
     else if (s.n_drafted() != 0)
-      verify(s, shares_[i].n_tokens, own);
+      verify(s, step_.shares[i].n_tokens, own);
     else if (s.is_scoring())
       static_cast<void>(score(s, own));
     else
@@ -374,23 +375,24 @@ void scheduler::contents::finish_step(nanoseconds took) {
 
 // A step with more than one token of a decode measures neither prompts nor decodes.
 void scheduler::contents::learn(nanoseconds took) {
-  step_ns_ = static_cast<double>(took.count());
+  step_.ns = static_cast<double>(took.count());
   uint32_t n_tokens = 0;
-  n_extra_ = 0;
+  step_.n_extra = 0;
   bool has_drafts = false;
-  for (const share& one : shares_) {
-    const sequence& s = *able_[one.index];
+  for (const share& one : step_.shares) {
+    const sequence& s = *step_.able[one.index];
     n_tokens += one.n_tokens;
     has_drafts |= s.n_drafted() != 0;
-    if (s.n_drafted() != 0 || s.replays) n_extra_ += one.n_tokens - 1;
+    if (s.n_drafted() != 0 || s.replays) step_.n_extra += one.n_tokens - 1;
   }
   const auto bound = std::ranges::lower_bound(step_token_bounds, n_tokens);
   ++counts_.steps_by_tokens[static_cast<std::size_t>(bound - step_token_bounds.begin())];
   counts_.step_tokens += n_tokens;
   drafted_since_ = has_drafts ? drafted_since_ + 1 : 0;
-  if (n_extra_ == 0) cost_.learn(n_decodes_, n_tokens - std::min(n_tokens, n_decodes_), took);
-  for (const share& one : shares_) {
-    const sequence& s = *able_[one.index];
+  if (step_.n_extra == 0)
+    cost_.learn(step_.n_decodes, n_tokens - std::min(n_tokens, step_.n_decodes), took);
+  for (const share& one : step_.shares) {
+    const sequence& s = *step_.able[one.index];
     if (s.ahead && s.n_drafted() == 0) s.ahead->note_plain();
   }
 }
