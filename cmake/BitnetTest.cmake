@@ -53,6 +53,21 @@ foreach(label IN ITEMS core parity cli concurrent threads session select plugin 
   bitnet_label_target(${label})
 endforeach()
 
+# bitnet_label(<label> <test>...): adds a label to tests that bitnet_add_test() made. What some labels select:
+#   attack       hostile input from outside
+#   concurrent   several threads, for the lane of ThreadSanitizer
+#   core-small   the lane `combinations`: plugins are found, judged and selected, whichever backends were built
+#   session      parts of sessions, for the lanes of ThreadSanitizer and of coverage
+#   unsanitized  the lane `sanitize` (preset fuzz) leaves these tests out, since they take long with sanitizers, or
+#                measure what does not depend on them
+function(bitnet_label label)
+  foreach(test IN LISTS ARGN)
+    set_property(TEST ${test} APPEND PROPERTY LABELS ${label})
+    string(REPLACE "." "_" target test_${test})
+    bitnet_label_target(${label} ${target})
+  endforeach()
+endfunction()
+
 # Reading GoogleTest and the C++ library takes half of a test's compile time: tests with the same options share
 # one precompiled header.
 function(bitnet_read_headers_once target)

@@ -1,0 +1,1 @@
+bitnet_label(session core.engine.kv_store core.engine.limits core.engine.pack_cache)

@@ -1,0 +1,1 @@
+bitnet_label(session core.kv.eviction core.kv.kv_blocks)

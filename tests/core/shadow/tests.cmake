@@ -1,0 +1,2 @@
+# Several threads offer rows.
+bitnet_label(concurrent core.shadow.waiting_rows)
