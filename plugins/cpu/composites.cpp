@@ -81,8 +81,8 @@ class quantised {
 };
 
 void linear_columns(const call& c, uint64_t first, uint64_t last, void* room) {
-  linear_ternary(isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1), c.rows, first, last,
-                 c.output<float>(0), room);
+  linear_ternary(isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1),
+                 {.tokens = c.rows, .first = first, .last = last, .y = c.output<float>(0)}, room);
 }
 
 // Fewest columns of a piece of a product: with fewer, products of many tokens would not use tables.
@@ -215,8 +215,12 @@ void lm_head(const call* body, const roles& parts, team& workers) noexcept {
   gather_norm(body, parts, workers.split(linear.rows));
   workers.sync();
   workers.deal(linear.m, column_grain, [&](const share& columns) {
-    linear_dense(isa_of(linear), *linear.w, linear.input<float>(0), linear.rows, columns.first,
-                 columns.last, linear.output<float>(0), columns.scratch);
+    linear_dense(isa_of(linear), *linear.w, linear.input<float>(0),
+                 {.tokens = linear.rows,
+                  .first = columns.first,
+                  .last = columns.last,
+                  .y = linear.output<float>(0)},
+                 columns.scratch);
   });
 }
 

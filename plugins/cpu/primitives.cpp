@@ -57,17 +57,20 @@ void act_quant_i8_grouped(const call& c, const share& s) noexcept {
 }
 
 void run_linear_grouped(const call& c, const share& s) noexcept {
-  linear_ternary_grouped(isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1), c.k1, c.rows,
-                         s.first, s.last, c.output<float>(0), s.scratch);
+  linear_ternary_grouped(
+      isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1), c.k1,
+      {.tokens = c.rows, .first = s.first, .last = s.last, .y = c.output<float>(0)}, s.scratch);
 }
 
 void run_linear_ternary(const call& c, const share& s) noexcept {
-  linear_ternary(isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1), c.rows, s.first, s.last,
-                 c.output<float>(0), s.scratch);
+  linear_ternary(isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1),
+                 {.tokens = c.rows, .first = s.first, .last = s.last, .y = c.output<float>(0)},
+                 s.scratch);
 }
 
 void run_linear_dense(const call& c, const share& s) noexcept {
-  linear_dense(isa_of(c), *c.w, c.input<float>(0), c.rows, s.first, s.last, c.output<float>(0),
+  linear_dense(isa_of(c), *c.w, c.input<float>(0),
+               {.tokens = c.rows, .first = s.first, .last = s.last, .y = c.output<float>(0)},
                s.scratch);
 }
 

@@ -132,7 +132,8 @@ void ternary(benchmark::State& state, const isa_form& isa, uint64_t m, uint64_t 
   for (auto _ : state) {
     w.data = weights.next();
     if (group != 0) w.scales = reinterpret_cast<const float*>(scales.next());
-    cpu::linear_ternary(isa, w, q.data(), s.data(), n, 0, m, y.data(), product_room());
+    cpu::linear_ternary(isa, w, q.data(), s.data(),
+                        {.tokens = n, .first = 0, .last = m, .y = y.data()}, product_room());
     benchmark::DoNotOptimize(y.data());
   }
   count(state, m * k / 4 + scale_bytes, m * k * n);
@@ -170,9 +171,11 @@ void tiles(benchmark::State& state, const isa_form& isa, uint64_t n, uint64_t gi
   for (auto _ : state) {
     form.data = weights.next();
     if (given == 0)
-      cpu::linear_ternary(isa, w, q.data(), s.data(), n, 0, m, y.data(), product_room());
+      cpu::linear_ternary(isa, w, q.data(), s.data(),
+                          {.tokens = n, .first = 0, .last = m, .y = y.data()}, product_room());
     else
-      cpu::linear_ternary_grouped(isa, w, q.data(), d.data(), k / given, n, 0, m, y.data(),
+      cpu::linear_ternary_grouped(isa, w, q.data(), d.data(), k / given,
+                                  {.tokens = n, .first = 0, .last = m, .y = y.data()},
                                   product_room());
     benchmark::DoNotOptimize(y.data());
   }
@@ -188,7 +191,8 @@ void ternary_fives(benchmark::State& state, const isa_form& isa, uint64_t m, uin
   const uint64_t bytes = m * cpu::fives_row_bytes(k);
   reader copy(pool().codes, bytes);
   for (auto _ : state) {
-    cpu::linear_ternary_fives(isa, w, copy.next(), q.data(), &s, 1, 0, m, y.data());
+    cpu::linear_ternary_fives(isa, w, copy.next(), q.data(), &s,
+                              {.tokens = 1, .first = 0, .last = m, .y = y.data()});
     benchmark::DoNotOptimize(y.data());
   }
   count(state, bytes, m * k);
@@ -201,7 +205,8 @@ void dense_f16(benchmark::State& state, const isa_form& isa, uint64_t n) {
   const auto x = activations(n * width);
   std::vector<float> y(n * head_rows);
   for (auto _ : state) {
-    cpu::linear_dense(isa, w, x.data(), n, 0, head_rows, y.data(), product_room());
+    cpu::linear_dense(isa, w, x.data(), {.tokens = n, .first = 0, .last = head_rows, .y = y.data()},
+                      product_room());
     benchmark::DoNotOptimize(y.data());
   }
   count(state, 2 * width * head_rows, width * head_rows * n);

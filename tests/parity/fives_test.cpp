@@ -155,7 +155,8 @@ class copied_fives : public testing::Test {
   std::vector<float> run(const sdk::weight& w, const std::vector<int8_t>& q, uint64_t tokens) {
     std::vector<float> y(tokens * w.m);
     const std::vector<float> s(tokens, 3.0f);
-    cpu::linear_ternary(*form_, w, q.data(), s.data(), tokens, 0, w.m, y.data(), product_room());
+    cpu::linear_ternary(*form_, w, q.data(), s.data(),
+                        {.tokens = tokens, .first = 0, .last = w.m, .y = y.data()}, product_room());
     return y;
   }
 

@@ -286,16 +286,18 @@ TEST_P(each_isa, ternary_equals_the_definition_bit_for_bit) {
     guarded_memory<int8_t> q(c.q);
     guarded_memory<float> y(row.tokens * row.rows);
     const auto run = [&](const sdk::weight& weight) {
-      cpu::linear_ternary(*GetParam(), weight, q.data(), c.s.data(), row.tokens, 0, row.rows,
-                          y.data(), product_room());
+      cpu::linear_ternary(*GetParam(), weight, q.data(), c.s.data(),
+                          {.tokens = row.tokens, .first = 0, .last = row.rows, .y = y.data()},
+                          product_room());
     };
     run(c.weight(w.data()));
     expect_bits(y, c.expected);
     if (GetParam()->tables.run != nullptr && row.scale_group % row.k == 0) {
       for (const cpu::isa_form& way : {only_panels(*GetParam()), only_tables(*GetParam())}) {
         std::fill_n(y.data(), y.size(), -1.5f);
-        cpu::linear_ternary(way, c.weight(w.data()), q.data(), c.s.data(), row.tokens, 0, row.rows,
-                            y.data(), product_room());
+        cpu::linear_ternary(way, c.weight(w.data()), q.data(), c.s.data(),
+                            {.tokens = row.tokens, .first = 0, .last = row.rows, .y = y.data()},
+                            product_room());
         expect_bits(y, c.expected);
       }
     }
@@ -373,8 +375,9 @@ TEST_P(each_isa, grouped_ternary_equals_the_definition_bit_for_bit) {
       std::fill_n(y.data(), y.size(), -1.5f);
       const uint64_t cut = one.rows / 3;
       const auto part = [&](uint64_t first, uint64_t last) {
-        cpu::linear_ternary_grouped(*GetParam(), weight, q.data(), c.d.data(), one.k / one.given,
-                                    one.tokens, first, last, y.data(), product_room());
+        cpu::linear_ternary_grouped(
+            *GetParam(), weight, q.data(), c.d.data(), one.k / one.given,
+            {.tokens = one.tokens, .first = first, .last = last, .y = y.data()}, product_room());
       };
       part(cut, one.rows);
       for (uint64_t i = 0; i < y.size(); ++i)
@@ -523,8 +526,9 @@ TEST_P(each_isa, ternary_writes_only_its_columns) {
     std::vector<float> y(expected.size(), -1.5f);
     const auto run = [&](const sdk::weight& weight, uint64_t first, uint64_t last) {
       std::fill(y.begin(), y.end(), -1.5f);
-      cpu::linear_ternary(*GetParam(), weight, c.q.data(), c.s.data(), row.tokens, first, last,
-                          y.data(), product_room());
+      cpu::linear_ternary(*GetParam(), weight, c.q.data(), c.s.data(),
+                          {.tokens = row.tokens, .first = first, .last = last, .y = y.data()},
+                          product_room());
       for (uint64_t i = 0; i < y.size(); ++i) {
         const uint64_t column = i % row.rows;
         ASSERT_EQ(y[i], column >= first && column < last ? expected[i] : -1.5f) << i;
@@ -610,7 +614,9 @@ TEST_P(each_isa, long_dense_rows_equal_the_scalar_form_bit_for_bit) {
       const sdk::weight weight{f.id, k, rows, w.data(), stride, nullptr, 0};
       cpu::linear_dense_scalar(
           {f.id, w.data(), stride, x.data(), k, expected.data(), rows, k, rows, tokens});
-      cpu::linear_dense(*GetParam(), weight, x.data(), tokens, 0, rows, y.data(), product_room());
+      cpu::linear_dense(*GetParam(), weight, x.data(),
+                        {.tokens = tokens, .first = 0, .last = rows, .y = y.data()},
+                        product_room());
       for (uint64_t i = 0; i < y.size(); ++i)
         ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(expected[i])) << i;
     }
@@ -633,7 +639,8 @@ TEST_P(each_isa, f16_rows_give_the_same_bits_for_any_number_of_tokens) {
       cpu::linear_dense_scalar({BITNET_FORMAT_F16, w.data() + 2 * k * first, 2 * k, x.data(), k,
                                 expected.data() + first, rows, k, last - first, tokens});
       const sdk::weight weight{BITNET_FORMAT_F16, k, rows, w.data(), 2 * k, nullptr, 0};
-      cpu::linear_dense(*GetParam(), weight, x.data(), tokens, first, last, y.data(),
+      cpu::linear_dense(*GetParam(), weight, x.data(),
+                        {.tokens = tokens, .first = first, .last = last, .y = y.data()},
                         product_room());
       for (uint64_t i = 0; i < y.size(); ++i)
         ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(expected[i])) << i;

@@ -44,7 +44,8 @@ struct product {
     return y;
   }
   void run(uint64_t tokens, uint64_t first, uint64_t last, float* y) const {
-    cpu::linear_ternary(*form, weight, q.data(), s.data(), tokens, first, last, y, product_room());
+    cpu::linear_ternary(*form, weight, q.data(), s.data(),
+                        {.tokens = tokens, .first = first, .last = last, .y = y}, product_room());
   }
   const cpu::isa_form* form = &cpu::scalar_form;
   static constexpr uint64_t k = 256, row_bytes = k / 4;

@@ -227,8 +227,10 @@ TEST_P(top_heads, of_other_formats_give_the_logits_of_the_full_head) {
     cpu::top_head two(w, bits, 1);
     std::vector<float> x(k), y(m), full(m), scalar(m);
     for (float& v : x) v = gauss(random);
-    cpu::linear_dense(*GetParam(), w, x.data(), 1, 0, m, full.data(), product_room());
-    cpu::linear_dense(cpu::scalar_form, w, x.data(), 1, 0, m, scalar.data(), product_room());
+    cpu::linear_dense(*GetParam(), w, x.data(),
+                      {.tokens = 1, .first = 0, .last = m, .y = full.data()}, product_room());
+    cpu::linear_dense(cpu::scalar_form, w, x.data(),
+                      {.tokens = 1, .first = 0, .last = m, .y = scalar.data()}, product_room());
     two.take(0, x.data());
     two.approximate(*GetParam(), 0, 1, 40, 0, m, y.data());
     two.settle(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data(), product_room());
@@ -258,7 +260,8 @@ TEST_P(top_heads, bound_holds_for_rows_of_every_size) {
   const sdk::weight head{
       BITNET_FORMAT_F32, k, m,    reinterpret_cast<const uint8_t*>(w.data()), 4 * k,
       nullptr,           0, &form};
-  cpu::linear_dense(*GetParam(), head, x.data(), 1, 0, m, full.data(), product_room());
+  cpu::linear_dense(*GetParam(), head, x.data(),
+                    {.tokens = 1, .first = 0, .last = m, .y = full.data()}, product_room());
   for (const cpu::top_head_bits bits : bits_of(*GetParam())) {
     if (bits == cpu::top_head_bits::four) continue;
     form.own = sdk::memory(cpu::top_head::packed_bytes(head, bits));

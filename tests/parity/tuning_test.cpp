@@ -103,7 +103,9 @@ TEST_F(tuned, results_do_not_depend_on_it) {
       ASSERT_TRUE(cpu::adopt_tuning(text));
       for (const cpu::isa_form* form : all_forms()) {
         std::vector<float> y(tokens * m);
-        cpu::linear_ternary(*form, w, q.data(), s.data(), tokens, 0, m, y.data(), product_room());
+        cpu::linear_ternary(*form, w, q.data(), s.data(),
+                            {.tokens = tokens, .first = 0, .last = m, .y = y.data()},
+                            product_room());
         if (expected.empty()) expected = y;
         ASSERT_TRUE(std::equal(y.begin(), y.end(), expected.begin(), expected.end()))
             << text << ' ' << form->name;

@@ -90,19 +90,20 @@ void multiply_long(const isa_form& isa, const sdk::weight& w, const float* x, ui
 
 }  // namespace
 
-void linear_dense(const isa_form& isa, const sdk::weight& w, const float* x, uint64_t rows,
-                  uint64_t first, uint64_t last, float* y, void* room) {
+void linear_dense(const isa_form& isa, const sdk::weight& w, const float* x,
+                  const output_columns& columns, void* room) {
+  const auto [tokens, first, last, y] = columns;
   auto& parts = *static_cast<dense_room*>(room);
   float* const decoded = parts.decoded;
   const bool direct =
-      w.format == BITNET_FORMAT_F16 ? rows < fewest_to_widen(isa) : is_direct(w.format);
+      w.format == BITNET_FORMAT_F16 ? tokens < fewest_to_widen(isa) : is_direct(w.format);
   for (uint64_t r = first; r < last; r += tile_rows) {
     const uint64_t n = std::min(tile_rows, last - r);
     if (!direct && w.k > chunk) {
-      multiply_long(isa, w, x, rows, r, n, parts, y);
+      multiply_long(isa, w, x, tokens, r, n, parts, y);
       continue;
     }
-    dense_tile tile{w.format, w.row(r), w.row_bytes, x, w.k, y + r, w.m, w.k, n, rows};
+    dense_tile tile{w.format, w.row(r), w.row_bytes, x, w.k, y + r, w.m, w.k, n, tokens};
     if (!direct) {
       for (uint64_t i = 0; i < n; ++i) decode_row(isa, w, r + i, decoded + i * w.k);
       tile.format = BITNET_FORMAT_F32;

@@ -40,7 +40,8 @@ struct rows_in_memory {
 
 // One scale for the matrix or for each row.
 void multiply_rows(const rows_in_memory& all, const sdk::weight& w, const int8_t* q, const float* s,
-                   uint64_t tokens, uint64_t first, uint64_t last, float* y) {
+                   const output_columns& columns) {
+  const auto [tokens, first, last, y] = columns;
   const tuning tuned = current_tuning();
   const uint64_t tile_rows = tuned.tile_rows;
   int32_t sums[tile_tokens * most_tile_rows];
@@ -76,13 +77,13 @@ void multiply_rows(const rows_in_memory& all, const sdk::weight& w, const int8_t
 // A copy with five weights in a byte is used for a single token: with more, products take longer
 // than the memory. The original rows stay for those.
 void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                   uint64_t tokens, uint64_t first, uint64_t last, float* y) {
-  const uint8_t* given = rows_read(w, tokens, first, last);
+                   const output_columns& columns) {
+  const uint8_t* given = rows_read(w, columns.tokens, columns.first, columns.last);
   const uint8_t* fives = w.copy && w.copy->coded() ? w.copy->data() : nullptr;
-  if (fives == nullptr || tokens != 1)
-    return multiply_rows({given, w.row_bytes, isa.ternary.run}, w, q, s, tokens, first, last, y);
-  linear_ternary_fives(isa, w, fives, q, s, tokens, first, last, y);
-  w.copy->spare((last - first) * (w.row_bytes - w.copy->row_bytes()));
+  if (fives == nullptr || columns.tokens != 1)
+    return multiply_rows({given, w.row_bytes, isa.ternary.run}, w, q, s, columns);
+  linear_ternary_fives(isa, w, fives, q, s, columns);
+  w.copy->spare(columns.count() * (w.row_bytes - w.copy->row_bytes()));
 }
 
 // Granularity in elements of cuts of a row with such groups; 0: no groups.
@@ -115,8 +116,9 @@ panel_size panel_block(const isa_form& isa, const sdk::weight& w, uint64_t activ
 
 // `kernel`: panels or tables. q_scales: of groups of activations, or of each token.
 void multiply_panels(const tile_kernel<panel_tile>& kernel, const sdk::weight& w, const int8_t* q,
-                     const float* q_scales, uint64_t activation_group, uint64_t tokens,
-                     uint64_t first, uint64_t last, float* y, const panel_size& block, void* room) {
+                     const float* q_scales, uint64_t activation_group,
+                     const output_columns& columns, const panel_size& block, void* room) {
+  const auto [tokens, first, last, y] = columns;
   panel_tile tile{};
   tile.room = room;
   tile.w_stride = w.row_bytes;
@@ -168,17 +170,14 @@ constexpr uint64_t fewest_sure_tokens = 64;
 
 // Uses panels or tables.
 void multiply_many(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                   uint64_t tokens, uint64_t first, uint64_t last, float* y,
-                   const panel_size& block, void* room) {
-  const auto panels = [&] {
-    multiply_panels(isa.panel, w, q, s, 0, tokens, first, last, y, block, room);
-  };
-  if (isa.tables.run == nullptr || !has_one_scale(w) || last - first < fewest_table_rows)
+                   const output_columns& columns, const panel_size& block, void* room) {
+  const auto panels = [&] { multiply_panels(isa.panel, w, q, s, 0, columns, block, room); };
+  if (isa.tables.run == nullptr || !has_one_scale(w) || columns.count() < fewest_table_rows)
     return panels();
   static timings_by_size known;
-  timing_for(known, tokens, last - first).run(tokens * (last - first) * w.k, panels, [&] {
-    multiply_panels(isa.tables, w, q, s, 0, tokens, first, last, y, {w.k, tables_tokens}, room);
-  });
+  timing_for(known, columns.tokens, columns.count())
+      .run(columns.tokens * columns.count() * w.k, panels,
+           [&] { multiply_panels(isa.tables, w, q, s, 0, columns, {w.k, tables_tokens}, room); });
 }
 
 // Rows [first, last) of w, from element `at` on, which is a multiple of 128.
@@ -223,8 +222,7 @@ call_size size_of_call(const sdk::weight& w, uint64_t tokens, uint64_t group, ui
 struct grouped_product {
   const sdk::weight& w;
   const int8_t* q;
-  uint64_t tokens, first, last;  // columns [first, last)
-  float* y;
+  output_columns columns;
   uint64_t own;  // elements of a group of weights
   void* room;
   const float* d = nullptr;  // (tokens, w.k / activation_group); nullptr: only weights have groups
@@ -237,14 +235,15 @@ template <class Done>
 void each_tile(const grouped_product& p, const tile_kernel<grouped_tile>& kernel,
                const Done& done) {
   const sdk::weight& w = p.w;
+  const output_columns& columns = p.columns;
   const uint64_t activation_group = p.d ? p.activation_group : p.own;
-  const call_size most = size_of_call(w, p.tokens, std::min(p.own, activation_group),
+  const call_size most = size_of_call(w, columns.tokens, std::min(p.own, activation_group),
                                       std::lcm(std::max(p.own, activation_group), uint64_t{128}));
-  for (uint64_t t0 = 0; t0 < p.tokens; t0 += most.tokens) {
-    const uint64_t tokens = std::min(most.tokens, p.tokens - t0);
-    float* out = p.y + t0 * w.m + p.first;
+  for (uint64_t t0 = 0; t0 < columns.tokens; t0 += most.tokens) {
+    const uint64_t tokens = std::min(most.tokens, columns.tokens - t0);
+    float* out = columns.y + t0 * w.m + columns.first;
     for (uint64_t at = 0; at < w.k; at += most.k) {
-      grouped_tile tile = groups_from(w, p.first, p.last, at);
+      grouped_tile tile = groups_from(w, columns.first, columns.last, at);
       tile.q = p.q + t0 * w.k + at;
       tile.q_stride = w.k;
       tile.y = out;
@@ -266,40 +265,38 @@ void each_tile(const grouped_product& p, const tile_kernel<grouped_tile>& kernel
 }
 
 void multiply_groups(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                     uint64_t tokens, uint64_t first, uint64_t last, float* y, void* room) {
-  each_tile({w, q, tokens, first, last, y, w.scale_group, room}, isa.grouped,
+                     const output_columns& columns, void* room) {
+  each_tile({w, q, columns, w.scale_group, room}, isa.grouped,
             [&](uint64_t t0, uint64_t n_tokens, float* out) {
               for (uint64_t t = 0; t < n_tokens; ++t)
-                for (uint64_t r = 0; r < last - first; ++r) out[t * w.m + r] /= s[t0 + t];
+                for (uint64_t r = 0; r < columns.count(); ++r) out[t * w.m + r] /= s[t0 + t];
             });
 }
 
 }  // namespace
 
 void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int8_t* q,
-                            const float* d, uint64_t groups, uint64_t tokens, uint64_t first,
-                            uint64_t last, float* y, void* room) {
+                            const float* d, uint64_t groups, const output_columns& columns,
+                            void* room) {
   const uint64_t activation_group = w.k / groups;
   const bool one_scale = has_one_scale(w);
-  if (const panel_size block = panel_block(isa, w, activation_group, tokens); block.k != 0)
-    return multiply_panels(isa.panel, w, q, d, activation_group, tokens, first, last, y, block,
-                           room);
+  if (const panel_size block = panel_block(isa, w, activation_group, columns.tokens); block.k != 0)
+    return multiply_panels(isa.panel, w, q, d, activation_group, columns, block, room);
   const auto& kernel = grouped_has_vector_form(w) ? isa.grouped : scalar_form.grouped;
-  each_tile({w, q, tokens, first, last, y, one_scale ? activation_group : w.scale_group, room, d,
-             activation_group},
-            kernel, [&](uint64_t, uint64_t n_tokens, float* out) {
-              if (!one_scale) return;
-              for (uint64_t t = 0; t < n_tokens; ++t)
-                for (uint64_t r = 0; r < last - first; ++r)
-                  out[t * w.m + r] =
-                      0.0f + out[t * w.m + r] * w.scales[w.scale_group == 0 ? 0 : first + r];
-            });
+  each_tile(
+      {w, q, columns, one_scale ? activation_group : w.scale_group, room, d, activation_group},
+      kernel, [&](uint64_t, uint64_t n_tokens, float* out) {
+        if (!one_scale) return;
+        for (uint64_t t = 0; t < n_tokens; ++t)
+          for (uint64_t r = 0; r < columns.count(); ++r)
+            out[t * w.m + r] =
+                0.0f + out[t * w.m + r] * w.scales[w.scale_group == 0 ? 0 : columns.first + r];
+      });
 }
 
 void linear_ternary_fives(const isa_form& isa, const sdk::weight& w, const uint8_t* fives,
-                          const int8_t* q, const float* s, uint64_t tokens, uint64_t first,
-                          uint64_t last, float* y) {
-  multiply_rows({fives, fives_row_bytes(w.k), isa.fives.run}, w, q, s, tokens, first, last, y);
+                          const int8_t* q, const float* s, const output_columns& columns) {
+  multiply_rows({fives, fives_row_bytes(w.k), isa.fives.run}, w, q, s, columns);
 }
 
 bool has_fives(const isa_form& isa) {
@@ -341,22 +338,22 @@ ternary_path path_of(const sdk::weight& w) {
 // Many tokens: panels or tables. Few tokens, or panels do not fit: rows or groups, by path_of. In
 // between, for rows of one scale, the faster one is measured.
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                    uint64_t tokens, uint64_t first, uint64_t last, float* y, void* room) {
-  if (const panel_size block = panel_block(isa, w, 0, tokens); block.k != 0) {
-    const auto many = [&] { multiply_many(isa, w, q, s, tokens, first, last, y, block, room); };
-    if (tokens >= fewest_sure_tokens || !has_one_scale(w) || isa.both_named) return many();
+                    const output_columns& columns, void* room) {
+  if (const panel_size block = panel_block(isa, w, 0, columns.tokens); block.k != 0) {
+    const auto many = [&] { multiply_many(isa, w, q, s, columns, block, room); };
+    if (columns.tokens >= fewest_sure_tokens || !has_one_scale(w) || isa.both_named) return many();
     static timings_by_size known;
-    return timing_for(known, tokens, last - first).run(tokens * (last - first) * w.k, many, [&] {
-      multiply_rows(isa, w, q, s, tokens, first, last, y);
-    });
+    return timing_for(known, columns.tokens, columns.count())
+        .run(columns.tokens * columns.count() * w.k, many,
+             [&] { multiply_rows(isa, w, q, s, columns); });
   }
   switch (path_of(w)) {
     case ternary_path::rows:
-      return multiply_rows(isa, w, q, s, tokens, first, last, y);
+      return multiply_rows(isa, w, q, s, columns);
     case ternary_path::groups:
-      return multiply_groups(isa, w, q, s, tokens, first, last, y, room);
+      return multiply_groups(isa, w, q, s, columns, room);
     case ternary_path::reference:
-      return linear_ternary_ref(w, q, s, tokens, first, last, y);
+      return linear_ternary_ref(w, q, s, columns);
   }
 }
 

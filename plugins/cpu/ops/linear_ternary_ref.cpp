@@ -2,8 +2,9 @@
 
 namespace bitnet::cpu {
 
-void linear_ternary_ref(const sdk::weight& w, const int8_t* q, const float* s, uint64_t tokens,
-                        uint64_t first, uint64_t last, float* y) {
+void linear_ternary_ref(const sdk::weight& w, const int8_t* q, const float* s,
+                        const output_columns& columns) {
+  const auto [tokens, first, last, y] = columns;
   const uint64_t group = w.scale_group == 0 ? w.k : w.scale_group;
   for (uint64_t t = 0; t < tokens; ++t) {
     for (uint64_t r = first; r < last; ++r) {

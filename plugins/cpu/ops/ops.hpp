@@ -83,6 +83,14 @@ enum class ternary_path : uint8_t {
 };
 ternary_path path_of(const sdk::weight& w);
 
+// What a call of a product computes: columns [first, last) of y (tokens, w.m), for all tokens.
+struct output_columns {
+  uint64_t tokens, first, last;
+  float* y;
+
+  [[nodiscard]] uint64_t count() const { return last - first; }
+};
+
 // Fewest tokens for panels: for rows of one scale, and for groups. With fewer, unpacking takes
 // longer than it saves.
 inline constexpr uint64_t fewest_panel_tokens = 16, fewest_in_groups = 32;
@@ -96,25 +104,24 @@ bool panels_fit_tiles(const sdk::weight& w);
 // Scratch of a worker's product, at a line, in share::scratch because it is too large for the stack
 // of a thread. Its content is undefined between calls.
 inline constexpr uint64_t room_bytes = panel_room_bytes;
-// Columns [first, last) of y for all tokens; q (tokens, k) i8, s (tokens), y (tokens, w.m).
+// q (tokens, k) i8, s (tokens).
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                    uint64_t tokens, uint64_t first, uint64_t last, float* y, void* room);
+                    const output_columns& columns, void* room);
 // True if this CPU has a kernel for rows of one scale with five weights in a byte.
 bool has_fives(const isa_form& isa);
 // linear_ternary of a coded copy of w's rows (linear_fives.hpp).
 void linear_ternary_fives(const isa_form& isa, const sdk::weight& w, const uint8_t* fives,
-                          const int8_t* q, const float* s, uint64_t tokens, uint64_t first,
-                          uint64_t last, float* y);
+                          const int8_t* q, const float* s, const output_columns& columns);
 // How copies of rows are written (row_copies.hpp): in this code if it was measured as faster
 // (tuning.hpp), else unchanged.
 sdk::copy_code fives_code(const isa_form& isa);
 // Computed from the definition alone. Tests compare with it.
-void linear_ternary_ref(const sdk::weight& w, const int8_t* q, const float* s, uint64_t tokens,
-                        uint64_t first, uint64_t last, float* y);
+void linear_ternary_ref(const sdk::weight& w, const int8_t* q, const float* s,
+                        const output_columns& columns);
 // LINEAR_TERNARY_GROUPED: q (tokens, k) i8 in `groups` groups, d (tokens, groups).
 void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int8_t* q,
-                            const float* d, uint64_t groups, uint64_t tokens, uint64_t first,
-                            uint64_t last, float* y, void* room);
+                            const float* d, uint64_t groups, const output_columns& columns,
+                            void* room);
 // True if isa_form::grouped computes it. Else the scalar form does: long rows cannot be cut if
 // their groups neither divide a packed group nor are multiples of it. No file has such groups.
 bool grouped_has_vector_form(const sdk::weight& w);
@@ -125,7 +132,7 @@ void delta_rule(const isa_form& isa, const sdk::call& c, uint64_t first, uint64_
 void decode_row(const isa_form& isa, const sdk::weight& w, uint64_t row, float* y);
 // Needs the first dense_room_bytes of a room: 64 KiB of decoded elements and 16 KiB of sums.
 inline constexpr uint64_t dense_room_bytes = uint64_t{80} << 10;
-void linear_dense(const isa_form& isa, const sdk::weight& w, const float* x, uint64_t rows,
-                  uint64_t first, uint64_t last, float* y, void* room);
+void linear_dense(const isa_form& isa, const sdk::weight& w, const float* x,
+                  const output_columns& columns, void* room);
 
 }  // namespace bitnet::cpu

@@ -294,7 +294,7 @@ void top_head::settle(const isa_form& isa, uint32_t workers, uint64_t outputs, u
       if (r < first || r >= last) continue;
       settled[i] = -infinity;  // if rows are fewer than requested, or the logit is NaN
       if (all[i].value == -infinity) continue;
-      linear_dense(isa, w_, x + o * w_.k, 1, r, r + 1, out, room);
+      linear_dense(isa, w_, x + o * w_.k, {.tokens = 1, .first = r, .last = r + 1, .y = out}, room);
       if (out[r] > settled[i]) settled[i] = out[r];
     }
   }
@@ -320,7 +320,7 @@ uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t output
     const float below = s.usual ? least(workers, o, top, room) : -infinity;
     float* out = y + o * w_.m;
     const auto compute = [&](uint64_t r) {
-      linear_dense(isa, w_, x + o * w_.k, 1, r, r + 1, out, room);
+      linear_dense(isa, w_, x + o * w_.k, {.tokens = 1, .first = r, .last = r + 1, .y = out}, room);
       if (largest) list(largest[o], static_cast<int32_t>(r), out[r]);
     };
     uint64_t asked = last;  // the row to compute after the next one is prefetched

@@ -203,9 +203,11 @@ struct material {
     auto share = [&](uint32_t worker, uint32_t n) noexcept {
       const uint64_t first = n_rows * worker / n, last = n_rows * (worker + 1) / n;
       if (current_tuning().fives)
-        linear_ternary_fives(isa, w, w.data, q.data(), s.data(), tokens, first, last, y.data());
+        linear_ternary_fives(isa, w, w.data, q.data(), s.data(),
+                             {.tokens = tokens, .first = first, .last = last, .y = y.data()});
       else
-        linear_ternary(isa, w, q.data(), s.data(), tokens, first, last, y.data(),
+        linear_ternary(isa, w, q.data(), s.data(),
+                       {.tokens = tokens, .first = first, .last = last, .y = y.data()},
                        rooms.data() + worker * room_bytes);
     };
     (void)host.parallel(host.width(), share);
