@@ -5,7 +5,7 @@ if(BITNET_CUDA_STAND_IN)
   endforeach()
 endif()
 
-bitnet_add_test(parity.cuda.head SOURCES cuda_head_test.cpp
+bitnet_add_test(parity.cuda.head SOURCES cuda/head_test.cpp
   LINK bitnet::sdk bitnet_conformance_model Threads::Threads ${CMAKE_DL_LIBS} LABELS parity cuda)
 target_compile_definitions(test_parity_cuda_head PRIVATE BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-cuda>")
 target_include_directories(test_parity_cuda_head PRIVATE ${PROJECT_SOURCE_DIR}/tests)
@@ -18,7 +18,7 @@ set_property(TEST parity.cuda.head APPEND PROPERTY
   ENVIRONMENT ${BITNET_cuda_PINNED} BITNET_STAND_IN=at_once=1)
 
 if(BITNET_NVTX_HEADERS AND BITNET_CUDA_STAND_IN)
-  bitnet_add_test(parity.cuda.ranges SOURCES cuda_ranges_test.cpp
+  bitnet_add_test(parity.cuda.ranges SOURCES cuda/ranges_test.cpp
     LINK bitnet::sdk bitnet_conformance_model Threads::Threads ${CMAKE_DL_LIBS} LABELS parity cuda)
   target_compile_definitions(test_parity_cuda_ranges PRIVATE
     BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-cuda>"

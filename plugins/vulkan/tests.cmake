@@ -3,7 +3,7 @@
 foreach(subject IN ITEMS program hostile abi_ops)
   set(name parity.vulkan.${subject})
   set(target test_parity_vulkan_${subject})
-  target_sources(${target} PRIVATE vulkan_layers.cpp vulkan_leaks.cpp)
+  target_sources(${target} PRIVATE vulkan/layers.cpp vulkan/leaks.cpp)
   target_include_directories(${target} SYSTEM PRIVATE ${BITNET_VULKAN_HEADERS})
 
   # The same tests with the API's validation layer, including checks of synchronisation. Of the
@@ -18,7 +18,7 @@ foreach(subject IN ITEMS program hostile abi_ops)
     TIMEOUT ${BITNET_TEST_SECONDS} SKIP_RETURN_CODE 77 ENVIRONMENT "${environment};VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation;VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
 endforeach()
 
-bitnet_add_test(parity.vulkan.own SOURCES vulkan_test.cpp vulkan_leaks.cpp
+bitnet_add_test(parity.vulkan.own SOURCES vulkan/vulkan_test.cpp vulkan/leaks.cpp
                 LINK bitnet::sdk bitnet_conformance_model Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
 target_compile_definitions(test_parity_vulkan_own PRIVATE
   BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-vulkan>")
@@ -40,7 +40,7 @@ if(NOT BITNET_SANITIZE AND NOT BITNET_COVERAGE)
 endif()
 
 bitnet_add_test(parity.vulkan.memory
-  SOURCES vulkan_memory_test.cpp ${CMAKE_CURRENT_LIST_DIR}/device_facts.cpp ${CMAKE_CURRENT_LIST_DIR}/forms.cpp
+  SOURCES vulkan/memory_test.cpp ${CMAKE_CURRENT_LIST_DIR}/device_facts.cpp ${CMAKE_CURRENT_LIST_DIR}/forms.cpp
           ${CMAKE_CURRENT_LIST_DIR}/library.cpp
   LINK bitnet_gpu_common ${CMAKE_DL_LIBS} LABELS parity vulkan)
 target_include_directories(test_parity_vulkan_memory SYSTEM PRIVATE ${BITNET_VULKAN_HEADERS})

@@ -18,7 +18,7 @@ GROUPS = {(case.kernel, case.shape): case.groups for case in weigh.CASES}
 LAUNCH = 0.7e-6  # s from one kernel of a graph to the next, with programmatic edges on sm_90: assumed
 TENSOR = 4096  # products of bytes in a clock of a multiprocessor of sm_90
 BLOCK = 128
-# Launches of a token of 2B-4T that asks for few logits, as tests/parity/cuda_head_test.cpp counts them on the stand-in.
+# Launches of a token of 2B-4T that asks for few logits, as tests/parity/cuda/head_test.cpp counts them on the stand-in.
 OF_LAYER, BESIDE = 6, 7
 SEARCHES = 6300  # clocks of the searches of head_count and head_exact: rung 25
 FOUND = 6.6e6 + 1.5e6  # bytes that they read where one row in a hundred is computed
@@ -138,7 +138,7 @@ def prompt_27b():
 
 
 # Launches of a token with factors of groups: what, how many, kernel, shape, groups if they are not those of weigh.py. Launches of
-# several products have the groups of all. Of 8B as tests/parity/cuda_head_test.cpp counts them on the stand-in; of 27B, without
+# several products have the groups of all. Of 8B as tests/parity/cuda/head_test.cpp counts them on the stand-in; of 27B, without
 # rotated activations, by the graph of core/src/model/architectures/qwen35.cpp.
 ONE = "linear_ternary_factored_one"
 OF_GROUPS = {

@@ -4,7 +4,7 @@
 #include "targets.hpp"
 
 #if defined(BITNET_CPU_PLUGIN)
-#include "forms.hpp"
+#include "cpu/forms.hpp"
 #endif
 
 namespace bitnet::parity {

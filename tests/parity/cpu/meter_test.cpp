@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "../scratch_folder.hpp"
+#include "../../scratch_folder.hpp"
 #include "bitnet/abi/answers.h"
 
 namespace bitnet::cpu {

@@ -9,7 +9,7 @@
 #include <functional>
 #include <random>
 
-#include "../scratch_folder.hpp"
+#include "../../scratch_folder.hpp"
 #include "bitnet/abi/tuning.h"
 #include "bitnet/sdk/interpreter/interfaces.hpp"
 #include "forms.hpp"
