@@ -95,6 +95,10 @@ def variables_of_plugins():
 
 
 class Facts(unittest.TestCase):
+    def need(self, folder):
+        if not (ROOT / folder).is_dir():
+            self.skipTest(f"{folder} is not in this tree")
+
     def test_the_page_of_backend_codes_has_each_code(self):
         in_code = set(re.findall(r'"(BN-[A-Z-]+)"', text("core/src/plugin/codes/codes.hpp")))
         on_page = set(re.findall(r"^\| `(BN-[A-Z-]+)`", page("backend-codes"), re.MULTILINE))
@@ -289,8 +293,7 @@ class Facts(unittest.TestCase):
                                                     "host/src/settings/environment.cpp"})
 
     def test_each_instruction_set_is_on_the_page_and_in_doctor(self):
-        if not (ROOT / "plugins/cpu").is_dir():
-            self.skipTest("plugins/cpu is not in this tree")
+        self.need("plugins/cpu")
         table = text("plugins/cpu/kernels/variants.hpp").split("isa_forms[] = {")[1]
         in_code = set(re.findall(r'^    \{\.name = "([a-z0-9-]+)",', table, re.MULTILINE))
         of_page = page("environment").split("## Instruction sets of the cpu backend")[1].split("\n## ")[0]
@@ -313,8 +316,7 @@ class Facts(unittest.TestCase):
 
     def test_each_compiled_form_of_a_kernel_has_a_row(self):
         """variants.hpp has each form of a kernel that is compiled. A form that no row names never runs."""
-        if not (ROOT / "plugins/cpu").is_dir():
-            self.skipTest("plugins/cpu is not in this tree")
+        self.need("plugins/cpu")
         rules = text("plugins/cpu/CMakeLists.txt")
         every = re.search(r"set\(every_kernel (.*?)\)", rules)[1]
         compiled = {(kernel, isa)
@@ -359,8 +361,7 @@ class Facts(unittest.TestCase):
 
     def test_kv_types_of_gpus(self):
         """Each GPU backend names all types of the mask that they share, with the numbers of the contract."""
-        if not (ROOT / "plugins/gpu-common").is_dir():
-            self.skipTest("plugins/gpu-common is not in this tree")
+        self.need("plugins/gpu-common")
         types = rows_of("plugins/gpu-common/kernels.hpp", "BITNET_GPU_KV_TYPES")
         self.assertGreater(len(types), 3)
         numbers = dict(re.findall(r"^#define BITNET_DTYPE_(\w+) (\d+)u$", text("abi/include/bitnet/abi/tensor.h"), re.MULTILINE))
@@ -393,8 +394,7 @@ class Facts(unittest.TestCase):
 
     def test_each_gpu_kernel_is_used_and_compared(self):
         """Plans use each kernel of the list, and a test compares each that all backends bring with the reference."""
-        if not (ROOT / "plugins/gpu-common").is_dir():
-            self.skipTest("plugins/gpu-common is not in this tree")
+        self.need("plugins/gpu-common")
         listed = text("plugins/gpu-common/kernel_list.hpp")
         of_all, of_some = (re.findall(r"X\((\w+), \d+, \d+\)", part) for part in listed.split("_OF_SOME(X) ", 1))
         self.assertGreater(len(of_all), 15)
@@ -406,13 +406,21 @@ class Facts(unittest.TestCase):
 
     def test_kernels_written_to_join_are_joined(self):
         """The host launches the kernels together that are written for it."""
-        if not (ROOT / "plugins/gpu-common").is_dir():
-            self.skipTest("plugins/gpu-common is not in this tree")
+        self.need("plugins/gpu-common")
         joined = {name for path in sorted((ROOT / "plugins/gpu-common/simt").glob("*.cu"))
                   for name in re.findall(r"^BITNET_KERNEL_JOINED\((\w+),", path.read_text(encoding="utf-8"), re.MULTILINE)}
         body = re.search(r"^bool joins\(.*?^}", text("plugins/gpu-common/simt_kernels.cpp"), re.MULTILINE | re.DOTALL).group()
         self.assertTrue(joined)
         self.assertEqual(set(re.findall(r'"(\w+)"', body)), joined)
+
+    def test_tiled_forms_of_cuda_are_on_the_page(self):
+        """The page names each tiled form in the row of the file that has its code."""
+        self.need("plugins/cuda")
+        forms = re.findall(r'\{&images\[(\w+)\], "(\w+)"', text("plugins/cuda/kernel_table.cpp"))
+        self.assertGreater(len(forms), 20)
+        of_page = dict(re.findall(r"^\| \[(\w+)\.cu\]\(.*\|(.*) \|$", text("docs/explain/kernel-ladder-cuda.md"), re.MULTILINE))
+        on_page = {(file, name) for file, names in of_page.items() for name in re.findall(r"`(\w+)`", names)}
+        self.assertEqual(set(forms), on_page, "docs/explain/kernel-ladder-cuda.md")
 
     def test_numbers_of_the_contract(self):
         """Kernels in the languages of GPUs, which cannot include the contract, have its numbers."""
@@ -469,21 +477,6 @@ class Facts(unittest.TestCase):
                     self.assertRegex(page("weights"), rf"\n\| \d+ \| {spoken}\b", "not on the page")
                 types = "|".join(other for other, also in forms if also == reader)
                 self.assertRegex(tested, rf"type::({types})\b", "no test reads it")
-
-    def test_the_list_of_decisions_has_their_headings(self):
-        """A further sentence of a row names another page, such as the one that supersedes it."""
-        folder = ROOT / "docs/adr"
-        rows = re.findall(r"^- \[(\d{4})\]\((\S+)\): (.*)$", text("docs/adr/README.md"), re.MULTILINE)
-        pages = sorted(file.name for file in folder.glob("0*.md"))
-        self.assertGreater(len(pages), 80)
-        self.assertEqual([file for _, file, _ in rows], pages)
-        for number, file, said in rows:
-            with self.subTest(file):
-                heading = (folder / file).read_text(encoding="utf-8").split("\n", 1)[0]
-                self.assertTrue(heading.startswith(f"# {number}: "), heading)
-                said_of_it, _, more = said.partition(heading.removeprefix(f"# {number}: ") + ".")
-                self.assertEqual(said_of_it, "", f"the row must begin with the heading: {said}")
-                self.assertRegex(more, r"^(?: .*\b\d{4}\b.*\.)?$")
 
     def test_a_decision_has_the_number_of_ops(self):
         listed = re.search(r"#define BITNET_OP_LIST\(X\)(.*?)\n\n", text("abi/include/bitnet/abi/ops.h"),

@@ -66,6 +66,21 @@ class Links(unittest.TestCase):
             with self.subTest(str(page.relative_to(ROOT))):
                 self.assertIn(page, reached)
 
+    def test_the_list_of_decisions_has_their_headings(self):
+        """A further sentence of a row names another page, such as the one that supersedes it."""
+        folder = ROOT / "docs/adr"
+        rows = re.findall(r"^- \[(\d{4})\]\((\S+)\): (.*)$", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+        pages = sorted(file.name for file in folder.glob("0*.md"))
+        self.assertGreater(len(pages), 80)
+        self.assertEqual([file for _, file, _ in rows], pages)
+        for number, file, said in rows:
+            with self.subTest(file):
+                heading = (folder / file).read_text(encoding="utf-8").split("\n", 1)[0]
+                self.assertTrue(heading.startswith(f"# {number}: "), heading)
+                said_of_it, _, more = said.partition(heading.removeprefix(f"# {number}: ") + ".")
+                self.assertEqual(said_of_it, "", f"the row must begin with the heading: {said}")
+                self.assertRegex(more, r"^(?: .*\b\d{4}\b.*\.)?$")
+
 
 if __name__ == "__main__":
     unittest.main()
