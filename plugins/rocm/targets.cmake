@@ -72,8 +72,7 @@ function(bitnet_rocm_try out target)
 endfunction()
 
 # bitnet_rocm_compiler_for_rdna4(<out>): the compiler for RDNA 4 where that of the other targets lacks it; nothing if
-# RDNA 4 is not wanted, or is not possible, which is then reported. Code objects are of version 5: the libraries
-# know no newer one, and any ROCm that drives RDNA 4 loads it.
+# RDNA 4 is not wanted or no such compiler is found, which is then reported.
 function(bitnet_rocm_compiler_for_rdna4 out)
   set(${out} "" PARENT_SCOPE)
   if(NOT BITNET_ROCM_TARGETS MATCHES "^all$|gfx120[01]" OR EXISTS ${BITNET_ROCM_DEVICE_LIBS}/oclc_isa_version_1201.bc)
@@ -81,18 +80,35 @@ function(bitnet_rocm_compiler_for_rdna4 out)
   endif()
   find_program(BITNET_CLANG_FOR_RDNA4 NAMES clang-19
     DOC "Clang 19, with its lld, that compiles the kernels of the rocm backend for RDNA 4")
-  set(said "clang-19 is not found")
   if(BITNET_CLANG_FOR_RDNA4)
-    bitnet_rocm_libraries(libraries ${BITNET_ROCM_DEVICE_LIBS} ${BITNET_CLANG_FOR_ROCM} ${BITNET_CLANG_FOR_RDNA4})
-    bitnet_rocm_command(command ${BITNET_CLANG_FOR_RDNA4} ${libraries})
-    bitnet_rocm_try(said gfx1201 ${command} -mcode-object-version=5)
-  endif()
-  if(said)
-    message(STATUS "Backend rocm has no code for RDNA 4 (gfx1200, gfx1201): clang 19 with its lld is needed (on \
-Debian: clang-19 lld-19): ${said}")
-  else()
     set(${out} ${BITNET_CLANG_FOR_RDNA4} PARENT_SCOPE)
+  else()
+    bitnet_rocm_report_no_rdna4("clang-19 is not found")
   endif()
+endfunction()
+
+# bitnet_rocm_check_rdna4(<in and out> <libraries>): clears the compiler for RDNA 4 and removes its numbers from the
+# libraries if it does not compile with them. Code objects are of version 5: the libraries know no newer one, and any
+# ROCm that drives RDNA 4 loads it.
+function(bitnet_rocm_check_rdna4 compiler libraries)
+  if(NOT ${compiler})
+    return()
+  endif()
+  bitnet_rocm_command(command ${${compiler}} ${libraries})
+  bitnet_rocm_try(said gfx1201 ${command} -mcode-object-version=5)
+  if(said)
+    bitnet_rocm_report_no_rdna4("${said}")
+    file(GLOB numbers ${CMAKE_CURRENT_BINARY_DIR}/device-libraries/oclc_isa_version_12*.bc)
+    if(numbers)
+      file(REMOVE ${numbers})
+    endif()
+    set(${compiler} "" PARENT_SCOPE)
+  endif()
+endfunction()
+
+function(bitnet_rocm_report_no_rdna4 why)
+  message(STATUS "Backend rocm has no code for RDNA 4 (gfx1200, gfx1201): clang 19 with its lld is needed (on \
+Debian: clang-19 lld-19): ${why}")
 endfunction()
 
 function(bitnet_rocm_targets out folder)
