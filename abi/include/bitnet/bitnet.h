@@ -453,7 +453,8 @@ typedef struct bitnet_convert_options {
    * or 64 weights have scales, "pq2_0" or "q2_0". */
   const char* type;
   /* "q1_0", "q2_0", "pq2_0", "ptq1_0", "f32", "f16", "bf16", "q8_0", "q4_0" or "q6_k". NULL:
-   * unchanged, but floats become "f16". */
+   * f32 and bf16 become "f16" if it can hold them, a ternary type becomes that of the linear layers
+   * or "f16", and other types stay. */
   const char* embedding_type;
   const char* output_type; /* the same for the output head, unless it is the embedding    */
   const bitnet_model_options* model; /* how `in` is read; NULL = defaults                     */

@@ -3,8 +3,8 @@
  * of the probe and the conformance kit use the same checks, and reject such answers.
  *
  * Each function returns NULL, or a description of the fault for a message that begins with the name
- * of the slot ("gives no address"). It only compares members of the answer, and never dereferences
- * a pointer that the plugin returned. */
+ * of the slot ("gives no address"). It only compares members of the answer. Of the pointers that
+ * the plugin returned, it follows only that to the table of query_interface(). */
 #ifndef BITNET_ABI_ANSWERS_H
 #define BITNET_ABI_ANSWERS_H
 

@@ -70,7 +70,7 @@ typedef struct bitnet_device_info {
 typedef struct bitnet_kernel_info {
   uint32_t struct_size;
   uint32_t op;     /* BITNET_OP_*      */
-  uint32_t format; /* BITNET_FORMAT_*, 0 where the op reads no weight */
+  uint32_t format; /* BITNET_FORMAT_* of a weight; 0: any, or none is read */
   uint32_t level;  /* BITNET_LEVEL_*   */
   uint32_t exact;  /* BITNET_EXACT_*   */
   /* BITNET_PRECISION_*; a kernel with another one than f32 runs only in programs that permit it. */
