@@ -1,5 +1,6 @@
 """Debian's and RPM's packages agree: names, descriptions, installed files, and how backends depend on the core."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -120,6 +121,21 @@ class Split(unittest.TestCase):
         below = spec.split("%global core_version", 1)[1]
         self.assertEqual([line for line in below.splitlines()[1:] if "%{version}" in line and "Source0" not in line], [],
                          "what it is there, the package above decides")
+
+    def test_the_spec_is_built_with_the_versions_of_the_tree(self):
+        """Up to rpmbuild itself, which here shows the versions that it would build."""
+        with tempfile.TemporaryDirectory() as place:
+            fake = pathlib.Path(place, "rpmbuild")
+            fake.write_text("#!/bin/sh\nfor spec; do :; done\nsed -n 's/^%global version_//p' \"$spec\"\nexit 3\n", encoding="utf-8")
+            fake.chmod(0o755)
+            done = subprocess.run(["scripts/package", "rpm", "--in", f"{place}/in", "--to", f"{place}/to"], check=False, cwd=ROOT,
+                                  capture_output=True, text=True, env={**os.environ, "PATH": f"{place}:{os.environ['PATH']}"})
+        if "the build needs" in done.stderr:
+            self.skipTest("packages that the build needs are missing")
+        versions = subprocess.run(["scripts/check-versions", "--list"], check=True, cwd=ROOT, capture_output=True, text=True).stdout
+        for line in versions.splitlines():
+            if line.split()[0] in FREE:
+                self.assertIn(line.replace("-", "_"), done.stdout, done.stderr)
 
     def test_needs_of_the_build(self):
         """scripts/package looks on any system for what the spec needs: what is no program has a rule there."""
