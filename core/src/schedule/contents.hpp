@@ -8,7 +8,10 @@
 //   following.cpp      calls of the observers of requests
 //   listing.cpp        sequences in a report
 //
-// Threads  the scheduler's thread; in_: any.
+// Owner    the scheduler. Pointers to jobs and sequences point into `jobs_`, which keeps them at
+//          their address until forget_ended().
+// Threads  the scheduler's thread alone, with no lock. Other threads use `in_`, which has a lock of
+//          its own, and read `options_` and `tokens_`, which do not change.
 
 #include <cstdint>
 #include <memory>
@@ -148,40 +151,47 @@ struct scheduler::contents {
   void begin_transfer_again();
   void end_transfers(const failure& why);
 
+  // --- what make() got ---
   options options_;
-  const tokenizer::tokenizer& tokens_;
-  const kv::hash_secret secret_;
+  const tokenizer::tokenizer& tokens_;  // the caller's
+  const kv::hash_secret secret_;        // of the hashes of blocks in every memory_
+
+  // --- what other threads asked for ---
   inbox in_;
-  inbox::contents came_;
-  bool closed_ = false, stopped_ = false;
+  inbox::contents came_;  // what apply() takes from in_; kept for the memory of its vectors
+  bool closed_ = false;   // no request comes any more
+  bool stopped_ = false;  // and those that were accepted have ended
 
+  // --- the runner, and what is known of it ---
   std::unique_ptr<step_runner> runner_;  // nullptr: lost
-  failure lost_;                         // why runner_ was lost
-  std::unique_ptr<kv_memory> memory_;    // of the runner
-  uint32_t max_running_ = 0;
-  slots slots_;          // max_running_ of them
-  uint32_t losses_ = 0;  // runners lost since the last step that succeeded
-  cost_model cost_;
-  fairness served_;
+  failure lost_;                         // why, while runner_ is nullptr
+  std::unique_ptr<kv_memory> memory_;    // of runner_; nullptr with it
+  uint32_t max_running_ = 0;             // sequences that run
+  slots slots_;                          // the places of running sequences: max_running_
+  uint32_t losses_ = 0;                  // runners lost since the last step that succeeded
+  cost_model cost_;                      // of steps of runner_
+  fairness served_;                      // tokens of each client, by any runner
 
-  std::unordered_map<ticket, std::unique_ptr<job>> jobs_;
-  std::vector<ticket> ended_;  // to be forgotten at the end of the tick
-  waiting_queue queue_;
-  std::vector<sequence*> running_;        // in the order of their admission
+  // --- requests ---
+  std::unordered_map<ticket, std::unique_ptr<job>> jobs_;  // all that were accepted
+  std::vector<ticket> ended_;                              // forget_ended() removes them from jobs_
+  waiting_queue queue_;                                    // reads served_
+  std::vector<sequence*> running_;                         // in the order of their admission
   bool room_changed_ = true;              // since the first of the queue found no room
   time_point look_again_{};               // when ageing may have put another request first
   time_point bound_ = time_point::max();  // when something may expire
   uint64_t left_ = 0, tokens_left_ = 0;   // new requests that left the queue in this tick
+  std::vector<job*> followed_;            // jobs whose observers have entered
+  std::shared_ptr<generate::row_listener> listener_;  // shared with its caller; nullptr: none
 
-  std::shared_ptr<generate::row_listener> listener_;  // nullptr: none
-  std::vector<job*> followed_;                        // jobs whose observers have entered
-
-  std::vector<std::shared_ptr<transfer>> transfers_;  // the first one is under way
-
+  // --- the step and what moves after it ---
   step_parts step_;
   uint32_t drafted_since_ = 0;  // steps with drafts since the last one without
+  // The first one is under way. Each is shared with the thread that waits for its `done`.
+  std::vector<std::shared_ptr<transfer>> transfers_;
 
-  statistics counts_;
+  // --- reports ---
+  statistics counts_;              // count() gives in_ a copy, which other threads read
   uint64_t evictions_before_ = 0;  // of former pools
   delivery delivery_{counts_, [this] { count(); }};
 };
