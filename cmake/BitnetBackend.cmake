@@ -23,8 +23,9 @@
 #   BITNET_<name>_SETTINGS            key=value..., settings of it in conformance.<name>
 #   BITNET_<name>_FUZZED              the library that tests/fuzz/<name> is linked with
 #
-# and tests.cmake, after the suites, in the scope of tests/parity, for tests of its own. An
-# expected-skips there is read beside tests/expected-skips.
+# and tests.cmake, after the suites, in the scope of tests/parity, for tests of its own. Builds for an
+# emulated processor read it only for a backend that computes ON_HOST. An expected-skips there is read
+# beside tests/expected-skips.
 set(BITNET_BACKEND_CMAKE_DIR ${CMAKE_CURRENT_LIST_DIR})
 
 function(bitnet_add_backend name)

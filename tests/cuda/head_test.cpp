@@ -10,7 +10,7 @@
 #include "bitnet/sdk/formats.hpp"
 #include "head_bench.hpp"
 #include "kernel_bench.hpp"
-#include "parity/cpu/head_states.hpp"
+#include "parity/head_states.hpp"
 
 namespace bitnet::cuda::test {
 namespace {
