@@ -90,6 +90,7 @@ TEST_F(hybrid, a_cancelled_step_leaves_the_session_unchanged) {
   std::size_t stopped = 0;
   for (int delay = 0; delay < 40; ++delay) {
     std::jthread canceller([&] {
+      // Another point of the step each time.
       std::this_thread::sleep_for(std::chrono::microseconds(200 * delay));
       bitnet_session_cancel(s);
     });

@@ -49,9 +49,11 @@ class Server:
 
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
-        self.process.kill()
-        self.process.wait()
+        try:
+            self.process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         self.process.stderr.close()
 
     def resident(self):

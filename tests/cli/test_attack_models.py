@@ -4,7 +4,6 @@ import os
 import select
 import shutil
 import subprocess
-import time
 
 import support
 from support import demo_model, needs_backend, needs_model
@@ -23,6 +22,15 @@ class Shrinking(support.Case):
         self.addCleanup(run.kill)
         return run
 
+    def read_line(self, run):
+        out = b""
+        while not out.endswith(b"\n"):
+            ready, _, _ = select.select([run.stdout], [], [], support.TIMEOUT_S)
+            self.assertTrue(ready, out)
+            part = os.read(run.stdout.fileno(), 4096)
+            self.assertTrue(part, out)
+            out += part
+
     def ended(self, run):
         out, err = run.communicate(timeout=support.TIMEOUT_S)
         self.assertGreater(run.returncode, 0, (run.returncode, out, err))
@@ -39,9 +47,7 @@ class Shrinking(support.Case):
                 run = self.start("chat", "-m", self.model, "-n", "4", "--temp", "0")
                 run.stdin.write(b"Hello\n")
                 run.stdin.flush()
-                ready, _, _ = select.select([run.stdout], [], [], support.TIMEOUT_S)
-                self.assertTrue(ready)
-                time.sleep(0.5)  # the rest of the answer
+                self.read_line(run)
                 os.truncate(self.model, left)
                 run.stdin.write(b"And you, who are you and what do you do all the day?\n")
                 self.ended(run)

@@ -348,7 +348,7 @@ class Goes(Batch):
         draw = random.Random()
         for _ in range(KILLS):
             process = self.start(source, self.out)
-            time.sleep(draw.uniform(0, whole_s))
+            time.sleep(draw.uniform(0, whole_s))  # killed at any point
             process.kill()
             process.communicate()
             if os.path.exists(self.out) and len(self.lines_whole()) == len(lines):

@@ -446,7 +446,7 @@ class OfBatches(Receipts):
             os.remove(name)
         for _ in range(4):
             process = self.start(source, self.out, *self.words, "-np", "4")
-            time.sleep(draw.uniform(whole_s / 2, whole_s))
+            time.sleep(draw.uniform(whole_s / 2, whole_s))  # killed at any point of the second half
             process.kill()
             process.communicate()
             with open(self.lines, "ab") as file:

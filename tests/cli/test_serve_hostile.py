@@ -183,7 +183,7 @@ class Ends(Serving):
                     elif when == "before an answer":
                         self.server.wait_for(self.running, "it runs")
                     else:
-                        time.sleep(0.002)
+                        time.sleep(0.002)  # nothing reports how far a prompt is
                     end(client)
                     self.server.wait_for(lambda: self.running() == 0, "nothing runs")
                     if when != "in its prompt":  # one that ended before its body was read was never begun

@@ -52,10 +52,10 @@ class Proxy(support.Case):
         self.start()
         load = self.load()
         for victim in self.cluster.replicas[:2]:
-            time.sleep(0.7)
+            time.sleep(0.7)  # of load with all replicas
             cluster.wait_for(lambda: victim.count("vllm:num_requests_running") > 0, "it computes")
             self.assertEqual(victim.end(signal.SIGKILL), -signal.SIGKILL)
-            time.sleep(0.7)
+            time.sleep(0.7)  # of load without this one
             victim.start()
         self.assert_undisturbed(load)
 
@@ -84,7 +84,7 @@ class Proxy(support.Case):
         rest = getattr(why.exception, "partial", b"")
         self.assertNotIn(b"[DONE]", begin + rest)
         connection.close()
-        time.sleep(0.2)
+        time.sleep(0.2)  # in which a request that is sent again would come
         others = [x for x in self.cluster.replicas if x is not at]
         self.assertEqual([x.count("bitnet_requests_accepted_total") for x in others],
                          [len(PROMPTS) if x is self.cluster.replicas[0] else 0 for x in others])

@@ -128,12 +128,12 @@ class Serve(support.Case):
             want[prompt] = json.loads(text)["choices"][0]["text"]
         load = cluster.Load(address, PROMPTS, want, body, 4)
         for _ in range(2):
-            time.sleep(1)
+            time.sleep(1)  # of load between two kills
             (program,) = children_that(["bitnet.sock", " serve "])
             os.kill(program, signal.SIGKILL)
             cluster.wait_for(lambda: [x for x in children_that(["bitnet.sock", " serve "]) if x != program],
                              "it is started again")
-        time.sleep(1)
+        time.sleep(1)  # of load after the last kill
         load.stop()
         self.assertEqual(load.failures, [])
         self.assertGreater(load.n_answers, 20)

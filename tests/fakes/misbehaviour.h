@@ -91,7 +91,7 @@ static void flush_to_zero(void) {
 static void leave_daemon(void) {
   const char* folder = getenv("XDG_CACHE_HOME");
   if (fork() != 0) {
-    usleep(300000);
+    usleep(300000); /* the daemon begins meanwhile */
     return;
   }
   setsid();

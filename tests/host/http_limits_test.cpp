@@ -1,4 +1,8 @@
 // What a client may cost, and each end that it can come to: over loopback, with small limits.
+#include <poll.h>
+
+#include <array>
+
 #include "http_fixture.hpp"
 
 namespace bitnet::host::http {
@@ -89,7 +93,7 @@ TEST_F(http_server, gives_a_head_that_drips_the_same_time) {
   raw_client client(port_);
   int sent = 0;
   while (sent < 1200 && client.send(sent == 0 ? "GET / HTTP/1.1\r\nX: " : "x")) {
-    std::this_thread::sleep_for(50ms);
+    std::this_thread::sleep_for(50ms);  // the client is slow
     ++sent;
   }
   EXPECT_TRUE(has(client.read_to_end(), "408"));
@@ -133,15 +137,19 @@ TEST_F(http_server, bounds_connections_and_bodies_of_all_together) {
   const std::string part =
       "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3000\r\n\r\n" + std::string(2500, 'x');
   {
-    raw_client first(port_), second(port_);
-    first.send(part);
-    std::this_thread::sleep_for(50ms);
-    second.send(part);
-    EXPECT_TRUE(begins(second.read_to_end(), "HTTP/1.1 503 "));
-    first.send(std::string(500, 'x'));
-    EXPECT_TRUE(begins(first.read_answer(), "HTTP/1.1 200 "));
-    first.send(part + std::string(500, 'x'));  // the first body's room is free again
-    EXPECT_TRUE(begins(first.read_answer(), "HTTP/1.1 200 "));
+    raw_client one(port_), other(port_);
+    one.send(part);
+    other.send(part);
+    // The server rejects the one with which it reads byte 4001 of both.
+    std::array<pollfd, 2> both{{{one.fd(), POLLIN, 0}, {other.fd(), POLLIN, 0}}};
+    ASSERT_EQ(::poll(both.data(), both.size(), 3000), 1);
+    raw_client& rejected = both[0].revents != 0 ? one : other;
+    raw_client& accepted = both[0].revents != 0 ? other : one;
+    EXPECT_TRUE(begins(rejected.read_to_end(), "HTTP/1.1 503 "));
+    accepted.send(std::string(500, 'x'));
+    EXPECT_TRUE(begins(accepted.read_answer(), "HTTP/1.1 200 "));
+    accepted.send(part + std::string(500, 'x'));  // the room of its first body is free again
+    EXPECT_TRUE(begins(accepted.read_answer(), "HTTP/1.1 200 "));
   }
 }
 
@@ -153,13 +161,17 @@ TEST_F(http_server, past_its_bound_gives_up_the_connection_that_waits_the_longes
   const auto open_one = [&](std::string_view text) {
     many.push_back(std::make_unique<raw_client>(port_));
     many.back()->send(std::string(text));
-    std::this_thread::sleep_for(5ms);
   };
-  open_one("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");  // is answered: it stays
-  open_one("GE");
-  open_one("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx");
-  while (many.size() < bounds.connections) open_one("");
-  EXPECT_TRUE(becomes([&] { return n_connections() == bounds.connections; }));
+  // Returns when the server has accepted it, so that it waits for longer than the next one.
+  const auto open_before_the_next = [&](std::string_view text) {
+    open_one(text);
+    ASSERT_TRUE(becomes([&] { return n_connections() == many.size(); }));
+  };
+  open_before_the_next("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");  // is answered: it stays
+  ASSERT_TRUE(becomes([&] { return n_waiting_ == 1; }));
+  open_before_the_next("GE");
+  open_before_the_next("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx");
+  while (many.size() < bounds.connections) open_before_the_next("");
   for (std::size_t i = 1; i < 4; ++i) {
     open_one("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
     EXPECT_TRUE(begins(many.back()->read_answer(), "HTTP/1.1 200 ")) << i;

@@ -43,6 +43,8 @@ TEST_F(http_server, answers_pipelined_requests_in_order) {
 TEST_F(http_server, reads_bodies_by_length_and_by_chunks_in_pieces) {
   start(with(small_limits()));
   raw_client client(port_);
+  // The client is slow, so that the server reads each piece before the next one comes. Nothing
+  // reports that it has read one.
   client.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab");
   std::this_thread::sleep_for(30ms);
   client.send("cde");

@@ -318,7 +318,7 @@ TEST(log_queue, is_empty_before_a_fatal_signal_ends_the_process) {
   for (const int number : {SIGSEGV, SIGABRT, SIGBUS}) {
     const auto die = [number] {
       log_queue to([](const log_line& line) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the place is slow
         (void)!::write(STDERR_FILENO, line.text.data(), line.text.size());
       });
       to.start();

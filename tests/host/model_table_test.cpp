@@ -98,12 +98,16 @@ class table : public testing::Test {
     for (const model_row& row : table_->list()) out += "ulLUf"[static_cast<std::size_t>(row.state)];
     return out;
   }
+  // Waits for what another thread does, at most a minute.
+  static bool comes(const auto& condition) {
+    for (int i = 0; i < 60'000 && !condition(); ++i) std::this_thread::sleep_for(1ms);
+    return condition();
+  }
   bool becomes(const std::string& wanted) {
-    for (int i = 0; i < 60'000 && states() != wanted; ++i) std::this_thread::sleep_for(1ms);
-    return states() == wanted;
+    return comes([&] { return states() == wanted; });
   }
 
-  std::atomic<int> n_alive_{0}, n_loads_{0}, most_alive_{0};
+  std::atomic<int> n_alive_{0}, n_begun_{0}, n_loads_{0}, most_alive_{0};
   std::atomic<uint64_t> last_kv_{0};
   std::mutex gate_;  // held by a test: loads wait
   std::unique_ptr<model_table> table_;
@@ -117,6 +121,7 @@ class table : public testing::Test {
                       .free = 10 * unit};
   }
   result<std::unique_ptr<loaded_model>> load(const model_source& one, uint64_t kv) {
+    ++n_begun_;
     const std::lock_guard wait(gate_);
     ++n_loads_;
     last_kv_ = kv;
@@ -180,7 +185,7 @@ TEST_F(table, lets_requests_of_a_model_that_goes_end_first) {
   auto used = get("a");
   ASSERT_TRUE(used);
   auto next = ask("b");
-  ASSERT_TRUE(becomes("UluuU") || becomes("Uluuu")) << states();
+  ASSERT_TRUE(comes([&] { return states() == "UluuU" || states() == "Uluuu"; })) << states();
   EXPECT_EQ(next.wait_for(20ms), std::future_status::timeout) << "a request still runs";
   auto after = ask("a");  // waits until b has been loaded, and goes again
   EXPECT_FALSE(static_cast<const counted_model&>(**used).left());
@@ -232,8 +237,7 @@ TEST_F(table, loads_and_unloads_as_an_administrator_asks) {
   EXPECT_TRUE(becomes("uuuuu")) << states();
   EXPECT_TRUE(table_->unload("a")) << "it is not loaded, as was asked";
   EXPECT_EQ(table_->unload("x").error().what, kind::unknown);
-  for (int i = 0; i < 60'000 && n_alive_ != 0; ++i) std::this_thread::sleep_for(1ms);
-  EXPECT_EQ(n_alive_, 0);
+  EXPECT_TRUE(comes([&] { return n_alive_ == 0; })) << n_alive_;
 }
 
 TEST_F(table, forgets_what_waits_when_it_ends) {
@@ -242,7 +246,7 @@ TEST_F(table, forgets_what_waits_when_it_ends) {
   {
     const std::lock_guard hold(gate_);
     never = ask("a");
-    std::this_thread::sleep_for(10ms);
+    ASSERT_TRUE(comes([&] { return n_begun_ == 1; }));
     in_loop([&] { table_->end(); });
   }
   EXPECT_THROW(never.get(), std::future_error) << "its receiver is gone";

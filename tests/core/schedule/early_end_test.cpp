@@ -261,7 +261,7 @@ TEST_F(early_end, is_asked_for_by_other_threads_while_steps_run) {
     n_choices += 1 + i % 2;
     const auto one = submit(some_tokens(is_long ? 200 : 10, i), 1 + i % 2,
                             i % 5 == 4 ? std::optional(milliseconds(3)) : std::nullopt);
-    std::this_thread::sleep_for(milliseconds(2));
+    std::this_thread::sleep_for(milliseconds(2));  // so that cancels fall anywhere in a step
     if (is_long || i % 5 == 4)
       engine_->cancel(one.id);
     else

@@ -429,7 +429,7 @@ TEST(trouble, many_threads_submit_while_one_runs) {
         }
       });
     for (int i = 0; i < 3; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // some requests run meanwhile
       engine.replace(std::make_unique<fake_runner>(most, clock));
     }
   }

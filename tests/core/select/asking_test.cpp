@@ -198,6 +198,7 @@ TEST_F(asking, a_backend_known_to_be_slow_is_not_awaited) {
   EXPECT_GE(clock::now() - begin, milliseconds(how.wait_ms)) << "it could have won";
   EXPECT_EQ(find(out, "takes-long").code, "BN-P-PENDING");
   ASSERT_TRUE(becomes([&] { return probes_of("takes-long") == 1; }));
+  // Then the probe has run for longer than a selection waits.
   std::this_thread::sleep_for(milliseconds(how.wait_ms));
   begin = clock::now();
   ASSERT_TRUE(scan().select({}, out));

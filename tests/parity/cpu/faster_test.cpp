@@ -67,7 +67,7 @@ TEST(faster, runs_one_of_them_for_each_piece_and_learns) {
             1,
             [&] {
               ++usual;
-              std::this_thread::sleep_for(std::chrono::milliseconds(1));
+              std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it is the slower one
             },
             [&] { ++other; });
     });
