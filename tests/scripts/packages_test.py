@@ -250,18 +250,17 @@ bitnet-backend-one (0.3.0-1) unstable; urgency=medium
 
     def test_kernels_depend_on_all_that_they_include(self):
         """CMake finds no headers of kernels by itself, so a changed one that is not listed would leave old kernels."""
-        shared = (*ROOT.glob("plugins/gpu-common/simt/*"), ROOT / "plugins/gpu-common/kernels.hpp", ROOT / "plugins/gpu-common/kernel_list.hpp")
-        for name in ("cuda", "rocm"):
-            if not (ROOT / "plugins" / name).is_dir():
-                continue
-            listed = re.search(r"foreach\(name IN ITEMS ([a-z ]+)\)\n +list\(APPEND outer_headers", text(f"plugins/{name}/CMakeLists.txt"))[1]
-            included, left = set(), [*shared, *ROOT.glob(f"plugins/{name}/kernels/*")]
-            while left:
-                for header in re.findall(r'^#include "bitnet/abi/(\w+)\.h"', left.pop().read_text(encoding="utf-8"), re.MULTILINE):
-                    if header not in included:
-                        included.add(header)
-                        left.append(ROOT / f"abi/include/bitnet/abi/{header}.h")
-            self.assertEqual(included, set(listed.split()), name)
+        if not (ROOT / "plugins/gpu-common").is_dir():
+            self.skipTest("plugins/gpu-common is not in this tree")
+        listed = re.search(r"foreach\(name IN ITEMS ([a-z ]+)\)", text("plugins/gpu-common/simt/headers.cmake"))[1]
+        common = ROOT / "plugins/gpu-common"
+        included, left = set(), [*common.glob("simt/*"), common / "kernels.hpp", common / "kernel_list.hpp", *ROOT.glob("plugins/*/kernels/*.cu*")]
+        while left:
+            for header in re.findall(r'^#include "bitnet/abi/(\w+)\.h"', left.pop().read_text(encoding="utf-8"), re.MULTILINE):
+                if header not in included:
+                    included.add(header)
+                    left.append(ROOT / f"abi/include/bitnet/abi/{header}.h")
+        self.assertEqual(included, set(listed.split()))
 
     def test_the_source_is_whole(self):
         """What is included there is in it or in the SDK."""

@@ -166,7 +166,7 @@ struct scheduler::contents {
   std::unique_ptr<step_runner> runner_;  // nullptr: lost
   failure lost_;                         // why, while runner_ is nullptr
   std::unique_ptr<kv_memory> memory_;    // of runner_; nullptr with it
-  uint32_t max_running_ = 0;             // sequences that run
+  uint32_t max_running_ = 0;             // the most sequences that run at a time
   slots slots_;                          // the places of running sequences: max_running_
   uint32_t losses_ = 0;                  // runners lost since the last step that succeeded
   cost_model cost_;                      // of steps of runner_
